@@ -1,0 +1,336 @@
+//! Collects the bytes of a message. Large payloads are not copied: they stay chunks of their own, for a vectored write.
+
+use bytes::Bytes;
+
+use crate::codec::Element;
+use crate::error::EncodeError;
+use crate::kstr::KStr;
+use crate::uuid::Uuid;
+use crate::varint;
+
+type Result<T> = std::result::Result<T, EncodeError>;
+
+/// Payloads of at least this many bytes become chunks of their own.
+pub const SPLICE_MIN_BYTES: usize = 4096;
+/// Kafka's limit for strings, also where the length field could say more.
+const MAX_STRING_LEN: usize = i16::MAX as usize;
+
+/// A rope of bytes: one buffer for what is small, and the large payloads with the places where they belong.
+///
+/// After an encode that failed, what was written is of no use.
+#[derive(Debug, Clone, Default)]
+pub struct Writer {
+    buf: Vec<u8>,
+    /// Payload and its position in `buf`, in ascending order.
+    splices: Vec<(usize, Bytes)>,
+    spliced_bytes: usize,
+}
+
+/// Place of a value that is to be filled in later; see [`Writer::reserve_i32`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[must_use]
+pub struct Patch(usize);
+
+impl Writer {
+    /// An empty writer.
+    pub const fn new() -> Self {
+        Self {
+            buf: Vec::new(),
+            splices: Vec::new(),
+            spliced_bytes: 0,
+        }
+    }
+
+    /// An empty writer with room for `bytes` before it has to grow.
+    pub fn with_capacity(bytes: usize) -> Self {
+        Self {
+            buf: Vec::with_capacity(bytes),
+            ..Self::new()
+        }
+    }
+
+    /// Bytes written so far, large payloads included.
+    pub fn len(&self) -> usize {
+        self.buf.len() + self.spliced_bytes
+    }
+
+    /// Whether nothing was written yet.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Forgets everything written but keeps the buffer, for the next message.
+    pub fn clear(&mut self) {
+        self.buf.clear();
+        self.splices.clear();
+        self.spliced_bytes = 0;
+    }
+
+    /// Everything written, in order, as chunks for a vectored write. None of them is empty.
+    pub fn into_chunks(self) -> Vec<Bytes> {
+        let buf = Bytes::from(self.buf);
+        let mut chunks = Vec::with_capacity(2 * self.splices.len() + 1);
+        let mut from = 0;
+        for (at, payload) in self.splices {
+            if from < at {
+                chunks.push(buf.slice(from..at));
+            }
+            chunks.push(payload);
+            from = at;
+        }
+        if from < buf.len() {
+            chunks.push(buf.slice(from..));
+        }
+        chunks
+    }
+
+    /// Everything written in one piece; copies if there are large payloads.
+    pub fn into_bytes(self) -> Bytes {
+        if self.splices.is_empty() {
+            return Bytes::from(self.buf);
+        }
+        let mut out = Vec::with_capacity(self.len());
+        for chunk in self.into_chunks() {
+            out.extend_from_slice(&chunk);
+        }
+        Bytes::from(out)
+    }
+
+    /// Leaves room for a 32-bit integer that is known only later, such as the length of a frame.
+    pub fn reserve_i32(&mut self) -> Patch {
+        let at = Patch(self.buf.len());
+        self.i32(0);
+        at
+    }
+
+    /// Fills in what [`Writer::reserve_i32`] of this writer left open.
+    pub fn patch_i32(&mut self, at: Patch, value: i32) {
+        if let Some(place) = self.buf.get_mut(at.0..at.0 + 4) {
+            place.copy_from_slice(&value.to_be_bytes());
+        }
+    }
+
+    /// Bytes as they are, copied.
+    #[inline]
+    pub fn raw(&mut self, bytes: &[u8]) {
+        self.buf.extend_from_slice(bytes);
+    }
+
+    /// Bytes as they are; large ones are shared, small ones copied.
+    pub fn payload(&mut self, bytes: &Bytes) {
+        if bytes.len() < SPLICE_MIN_BYTES {
+            self.raw(bytes);
+        } else {
+            self.spliced_bytes += bytes.len();
+            self.splices.push((self.buf.len(), bytes.clone()));
+        }
+    }
+
+    /// An 8-bit integer.
+    #[inline]
+    pub fn i8(&mut self, value: i8) {
+        self.raw(&value.to_be_bytes());
+    }
+
+    /// A big-endian 16-bit integer.
+    #[inline]
+    pub fn i16(&mut self, value: i16) {
+        self.raw(&value.to_be_bytes());
+    }
+
+    /// An unsigned big-endian 16-bit integer.
+    #[inline]
+    pub fn u16(&mut self, value: u16) {
+        self.raw(&value.to_be_bytes());
+    }
+
+    /// A big-endian 32-bit integer.
+    #[inline]
+    pub fn i32(&mut self, value: i32) {
+        self.raw(&value.to_be_bytes());
+    }
+
+    /// An unsigned big-endian 32-bit integer.
+    #[inline]
+    pub fn u32(&mut self, value: u32) {
+        self.raw(&value.to_be_bytes());
+    }
+
+    /// A big-endian 64-bit integer.
+    #[inline]
+    pub fn i64(&mut self, value: i64) {
+        self.raw(&value.to_be_bytes());
+    }
+
+    /// A big-endian double.
+    #[inline]
+    pub fn f64(&mut self, value: f64) {
+        self.raw(&value.to_be_bytes());
+    }
+
+    /// A byte, 1 for true.
+    #[inline]
+    pub fn bool(&mut self, value: bool) {
+        self.i8(i8::from(value));
+    }
+
+    /// A 16-byte identifier.
+    #[inline]
+    pub fn uuid(&mut self, value: &Uuid) {
+        self.raw(value.as_bytes());
+    }
+
+    /// An unsigned variable-length integer.
+    #[inline]
+    pub fn unsigned_varint(&mut self, value: u32) {
+        varint::write_unsigned_varint(&mut self.buf, value);
+    }
+
+    /// A zigzag-coded variable-length integer.
+    #[inline]
+    pub fn varint(&mut self, value: i32) {
+        varint::write_varint(&mut self.buf, value);
+    }
+
+    /// A zigzag-coded variable-length integer of 64 bits.
+    #[inline]
+    pub fn varlong(&mut self, value: i64) {
+        varint::write_varlong(&mut self.buf, value);
+    }
+
+    /// A length of a flexible version: one more than the length, zero for null.
+    #[inline]
+    fn compact_len(&mut self, len: usize) -> Result<()> {
+        // The wire type is a signed 32-bit integer in Kafka, hence the limit.
+        if len >= i32::MAX as usize {
+            return Err(EncodeError::TooLong(len));
+        }
+        self.unsigned_varint(len as u32 + 1);
+        Ok(())
+    }
+
+    #[inline]
+    fn long_len(&mut self, len: usize, flexible: bool) -> Result<()> {
+        if flexible {
+            return self.compact_len(len);
+        }
+        self.i32(i32::try_from(len).map_err(|_| EncodeError::TooLong(len))?);
+        Ok(())
+    }
+
+    #[inline]
+    fn long_null(&mut self, flexible: bool) {
+        if flexible {
+            self.unsigned_varint(0);
+        } else {
+            self.i32(-1);
+        }
+    }
+
+    /// A string.
+    pub fn string(&mut self, value: &str, flexible: bool) -> Result<()> {
+        if value.len() > MAX_STRING_LEN {
+            return Err(EncodeError::TooLong(value.len()));
+        }
+        if flexible {
+            self.compact_len(value.len())?;
+        } else {
+            self.i16(value.len() as i16);
+        }
+        self.raw(value.as_bytes());
+        Ok(())
+    }
+
+    /// A string or null.
+    #[inline]
+    pub fn nullable_string(&mut self, value: Option<&KStr>, flexible: bool) -> Result<()> {
+        match value {
+            Some(value) => self.string(value, flexible)?,
+            None if flexible => self.unsigned_varint(0),
+            None => self.i16(-1),
+        }
+        Ok(())
+    }
+
+    /// Bytes, or records. Large ones are shared, not copied.
+    pub fn bytes(&mut self, value: &Bytes, flexible: bool) -> Result<()> {
+        self.long_len(value.len(), flexible)?;
+        self.payload(value);
+        Ok(())
+    }
+
+    /// Bytes, or records, or null.
+    pub fn nullable_bytes(&mut self, value: Option<&Bytes>, flexible: bool) -> Result<()> {
+        match value {
+            Some(value) => self.bytes(value, flexible)?,
+            None => self.long_null(flexible),
+        }
+        Ok(())
+    }
+
+    /// An array.
+    pub fn array<T: Element>(&mut self, values: &[T], version: i16, flexible: bool) -> Result<()> {
+        self.long_len(values.len(), flexible)?;
+        for value in values {
+            value.write(self, version, flexible)?;
+        }
+        Ok(())
+    }
+
+    /// An array or null.
+    #[inline]
+    pub fn nullable_array<T: Element>(
+        &mut self,
+        values: Option<&Vec<T>>,
+        version: i16,
+        flexible: bool,
+    ) -> Result<()> {
+        match values {
+            Some(values) => self.array(values, version, flexible)?,
+            None => self.long_null(flexible),
+        }
+        Ok(())
+    }
+
+    /// A struct or null: a byte, negative for null, goes before it.
+    pub fn nullable_struct<T: Element>(
+        &mut self,
+        value: Option<&T>,
+        version: i16,
+        flexible: bool,
+    ) -> Result<()> {
+        match value {
+            Some(value) => {
+                self.i8(1);
+                value.write(self, version, flexible)?;
+            }
+            None => self.i8(-1),
+        }
+        Ok(())
+    }
+
+    /// A tagged field: `value` writes it, its size is put before it.
+    pub fn tagged_field(
+        &mut self,
+        tag: u32,
+        value: impl FnOnce(&mut Self) -> Result<()>,
+    ) -> Result<()> {
+        self.unsigned_varint(tag);
+        let (at, before, splices) = (self.buf.len(), self.len(), self.splices.len());
+        value(self)?;
+        let size = self.len() - before;
+        let size = u32::try_from(size).map_err(|_| EncodeError::TooLong(size))?;
+        // Tagged values are short; moving them is cheaper than computing their size first.
+        for (place, _) in &mut self.splices[splices..] {
+            *place += varint::unsigned_varint_size(size);
+        }
+        if size < 0x80 {
+            self.buf.insert(at, size as u8);
+        } else {
+            let mut prefix = Vec::with_capacity(varint::MAX_VARINT_BYTES);
+            varint::write_unsigned_varint(&mut prefix, size);
+            self.buf.splice(at..at, prefix);
+        }
+        Ok(())
+    }
+}
