@@ -1,0 +1,153 @@
+//! The log of the test bench.
+
+use crate::record::Record;
+use crate::state_log::{LogEntry, LogError, Producer, RawRecord, StateLog};
+
+/// When appended records become durable.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Durability {
+    #[default]
+    Immediate,
+    /// When `MemoryLog::make_durable` is called.
+    Manual,
+}
+
+/// A log that lives in memory. Its offsets are positions in `entries`.
+#[derive(Debug, Default)]
+pub struct MemoryLog {
+    entries: Vec<LogEntry>,
+    term: u32,
+    durable: u64,
+    durability: Durability,
+    fail_next: Option<LogError>,
+}
+
+impl MemoryLog {
+    pub fn entries(&self) -> &[LogEntry] {
+        &self.entries
+    }
+
+    pub fn end(&self) -> u64 {
+        self.entries.len() as u64
+    }
+
+    pub fn set_durability(&mut self, durability: Durability) {
+        self.durability = durability;
+        if durability == Durability::Immediate {
+            self.make_durable();
+        }
+    }
+
+    /// The next append fails with `error` and writes nothing.
+    pub fn fail_next_append(&mut self, error: LogError) {
+        self.fail_next = Some(error);
+    }
+
+    /// A new owner takes the log over: every append of the present one is fenced until it loads again.
+    pub fn fence(&mut self) {
+        self.term += 1;
+    }
+
+    /// The bench's `make_durable` also delivers the answers that wait for it.
+    pub fn make_durable(&mut self) {
+        self.durable = self.end();
+    }
+
+    /// What a crash leaves.
+    pub fn lose_unsynced(&mut self) {
+        self.entries.truncate(self.durable as usize);
+    }
+
+    /// Adds entries as another broker would have written them; to be loaded by a restart.
+    pub fn seed(&mut self, records: &[Record]) {
+        for record in records {
+            let record = record.encode().expect("a record of a test fits its schema");
+            let offset = self.end();
+            self.entries.push(LogEntry::Record {
+                offset,
+                timestamp_ms: 0,
+                producer: None,
+                record,
+            });
+        }
+        self.make_durable();
+    }
+
+    fn check(&mut self, term: u32, expected_end: u64) -> Result<(), LogError> {
+        if let Some(error) = self.fail_next.take() {
+            return Err(error);
+        }
+        if term != self.term || expected_end != self.end() {
+            return Err(LogError::Fenced);
+        }
+        Ok(())
+    }
+
+    fn written(&mut self) -> u64 {
+        if self.durability == Durability::Immediate {
+            self.make_durable();
+        }
+        self.end()
+    }
+}
+
+impl StateLog for MemoryLog {
+    fn load(&mut self, each: &mut dyn FnMut(LogEntry)) -> Result<(u32, u64), LogError> {
+        self.term += 1;
+        self.entries.iter().cloned().for_each(each);
+        Ok((self.term, self.end()))
+    }
+
+    fn append(
+        &mut self,
+        term: u32,
+        expected_end: u64,
+        timestamp_ms: i64,
+        producer: Option<Producer>,
+        batch: &[RawRecord],
+    ) -> Result<u64, LogError> {
+        self.check(term, expected_end)?;
+        for record in batch {
+            let (offset, record) = (self.end(), record.clone());
+            self.entries.push(LogEntry::Record {
+                offset,
+                timestamp_ms,
+                producer,
+                record,
+            });
+        }
+        Ok(self.written())
+    }
+
+    fn append_marker(
+        &mut self,
+        term: u32,
+        expected_end: u64,
+        _timestamp_ms: i64,
+        producer: Producer,
+        commit: bool,
+    ) -> Result<u64, LogError> {
+        self.check(term, expected_end)?;
+        let offset = self.end();
+        self.entries.push(LogEntry::Marker {
+            offset,
+            producer,
+            commit,
+        });
+        Ok(self.written())
+    }
+
+    fn durable_end(&self) -> u64 {
+        self.durable
+    }
+}
+
+/// The record of an entry; markers have none.
+pub(super) fn record(entry: &LogEntry) -> Option<Record> {
+    match entry {
+        LogEntry::Record { record, .. } => Record::decode(record)
+            .expect("what the shard wrote can be read")
+            .into(),
+        LogEntry::Marker { .. } => None,
+    }
+}
