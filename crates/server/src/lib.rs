@@ -1,1 +1,16 @@
-//! (skeleton)
+//! The tokio shell around the coordinator and the log: listeners, connections, dispatch, one file per API key, topics,
+//! configuration.
+//!
+//! - [`api`] has the table of APIs and a file per key; `connection` frames, limits and orders requests and answers;
+//!   `listener` accepts and knows the addresses that clients are told.
+//! - [`broker`] is what handlers share. `groups` hosts the coordinator's shards on partitions of `__consumer_offsets`.
+//! - `config` and `topics` own settings and the topic registry.
+//!
+//! What is absent on purpose: decisions about groups (crate `coordinator`), bytes of segments (crate `log`).
+
+mod api;
+mod broker;
+pub mod config;
+mod connection;
+mod shutdown;
+mod topics;

@@ -1,0 +1,1 @@
+//! Produce (0): not built yet, so neither dispatched nor advertised.

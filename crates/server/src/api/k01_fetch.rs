@@ -1,0 +1,1 @@
+//! Fetch (1): not built yet, so neither dispatched nor advertised.

@@ -1,0 +1,1 @@
+//! ListOffsets (2): not built yet, so neither dispatched nor advertised.

@@ -1,0 +1,1 @@
+//! Metadata (3): not built yet, so neither dispatched nor advertised.

@@ -1,0 +1,1 @@
+//! OffsetCommit (8): not built yet, so neither dispatched nor advertised.

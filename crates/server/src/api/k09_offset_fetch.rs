@@ -1,0 +1,1 @@
+//! OffsetFetch (9): not built yet, so neither dispatched nor advertised.

@@ -1,0 +1,1 @@
+//! FindCoordinator (10): not built yet, so neither dispatched nor advertised.

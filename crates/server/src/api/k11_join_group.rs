@@ -1,0 +1,1 @@
+//! JoinGroup (11): not built yet, so neither dispatched nor advertised.

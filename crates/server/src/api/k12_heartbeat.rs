@@ -1,0 +1,1 @@
+//! Heartbeat (12): not built yet, so neither dispatched nor advertised.

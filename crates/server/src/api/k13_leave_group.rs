@@ -1,0 +1,1 @@
+//! LeaveGroup (13): not built yet, so neither dispatched nor advertised.

@@ -1,0 +1,1 @@
+//! SyncGroup (14): not built yet, so neither dispatched nor advertised.

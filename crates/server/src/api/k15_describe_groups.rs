@@ -1,0 +1,1 @@
+//! DescribeGroups (15): not built yet, so neither dispatched nor advertised.

@@ -1,0 +1,1 @@
+//! ListGroups (16): not built yet, so neither dispatched nor advertised.

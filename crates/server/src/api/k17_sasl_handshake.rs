@@ -1,0 +1,1 @@
+//! SaslHandshake (17): not built yet, so neither dispatched nor advertised.

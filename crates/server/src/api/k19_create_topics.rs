@@ -1,0 +1,1 @@
+//! CreateTopics (19): not built yet, so neither dispatched nor advertised.

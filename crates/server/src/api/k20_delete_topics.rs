@@ -1,0 +1,1 @@
+//! DeleteTopics (20): not built yet, so neither dispatched nor advertised.

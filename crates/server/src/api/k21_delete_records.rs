@@ -1,0 +1,1 @@
+//! DeleteRecords (21): not built yet, so neither dispatched nor advertised.

@@ -1,0 +1,1 @@
+//! InitProducerId (22): not built yet, so neither dispatched nor advertised.

@@ -1,0 +1,1 @@
+//! OffsetForLeaderEpoch (23): not built yet, so neither dispatched nor advertised.

@@ -1,0 +1,1 @@
+//! DescribeConfigs (32): not built yet, so neither dispatched nor advertised.

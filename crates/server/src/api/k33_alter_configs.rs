@@ -1,0 +1,1 @@
+//! AlterConfigs (33): not built yet, so neither dispatched nor advertised.

@@ -1,0 +1,1 @@
+//! DescribeLogDirs (35): not built yet, so neither dispatched nor advertised.

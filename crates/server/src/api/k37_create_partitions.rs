@@ -1,0 +1,1 @@
+//! CreatePartitions (37): not built yet, so neither dispatched nor advertised.

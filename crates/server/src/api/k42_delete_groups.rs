@@ -1,0 +1,1 @@
+//! DeleteGroups (42): not built yet, so neither dispatched nor advertised.

@@ -1,0 +1,1 @@
+//! IncrementalAlterConfigs (44): not built yet, so neither dispatched nor advertised.

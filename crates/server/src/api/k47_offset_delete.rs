@@ -1,0 +1,1 @@
+//! OffsetDelete (47): not built yet, so neither dispatched nor advertised.

@@ -1,0 +1,1 @@
+//! UpdateFeatures (57): not built yet, so neither dispatched nor advertised.

@@ -1,0 +1,1 @@
+//! DescribeCluster (60): not built yet, so neither dispatched nor advertised.

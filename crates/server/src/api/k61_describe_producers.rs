@@ -1,0 +1,1 @@
+//! DescribeProducers (61): not built yet, so neither dispatched nor advertised.

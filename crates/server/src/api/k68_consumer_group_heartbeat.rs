@@ -1,0 +1,1 @@
+//! ConsumerGroupHeartbeat (68): not built yet, so neither dispatched nor advertised.

@@ -1,0 +1,1 @@
+//! ConsumerGroupDescribe (69): not built yet, so neither dispatched nor advertised.

@@ -1,0 +1,1 @@
+//! GetTelemetrySubscriptions (71): not built yet, so neither dispatched nor advertised.

@@ -1,0 +1,1 @@
+//! PushTelemetry (72): not built yet, so neither dispatched nor advertised.

@@ -1,0 +1,1 @@
+//! ListConfigResources (74): not built yet, so neither dispatched nor advertised.

@@ -1,0 +1,1 @@
+//! DescribeTopicPartitions (75): not built yet, so neither dispatched nor advertised.

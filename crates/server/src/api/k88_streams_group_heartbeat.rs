@@ -1,0 +1,1 @@
+//! StreamsGroupHeartbeat (88): not built yet, so neither dispatched nor advertised.

@@ -1,0 +1,1 @@
+//! StreamsGroupDescribe (89): not built yet, so neither dispatched nor advertised.

@@ -1,0 +1,1 @@
+//! StreamsGroupTopologyDescriptionUpdate (93): not built yet, so neither dispatched nor advertised.
