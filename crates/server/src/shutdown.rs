@@ -8,7 +8,6 @@ use tokio::sync::watch;
 #[derive(Clone, Debug)]
 pub(crate) struct Shutdown(Arc<watch::Sender<bool>>);
 
-
 impl Shutdown {
     pub fn new() -> Self {
         Shutdown(Arc::new(watch::Sender::new(false)))
