@@ -1,6 +1,8 @@
 //! Assignors: pure functions from what a group is to who gets what. Same input, same output, on every machine
 //! (decision 19).
 
+pub mod warmup;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use wire::{KStr, Uuid};
@@ -16,6 +18,31 @@ pub type TaskSet = BTreeMap<KStr, BTreeSet<i32>>;
 pub struct TaskId {
     pub subtopology: KStr,
     pub partition: i32,
+}
+
+/// The tasks of a set, in order.
+pub fn tasks_of(tasks: &TaskSet) -> impl Iterator<Item = TaskId> + '_ {
+    tasks.iter().flat_map(|(subtopology, partitions)| {
+        partitions.iter().map(|partition| TaskId { subtopology: subtopology.clone(), partition: *partition })
+    })
+}
+
+pub fn contains_task(tasks: &TaskSet, task: &TaskId) -> bool {
+    tasks.get(&task.subtopology).is_some_and(|partitions| partitions.contains(&task.partition))
+}
+
+pub fn insert_task(tasks: &mut TaskSet, task: &TaskId) {
+    tasks.entry(task.subtopology.clone()).or_default().insert(task.partition);
+}
+
+/// Leaves no empty subtopology behind.
+pub fn remove_task(tasks: &mut TaskSet, task: &TaskId) {
+    if let Some(partitions) = tasks.get_mut(&task.subtopology) {
+        partitions.remove(&task.partition);
+        if partitions.is_empty() {
+            tasks.remove(&task.subtopology);
+        }
+    }
 }
 
 /// A streams group as its assignors see it.

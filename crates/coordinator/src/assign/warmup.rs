@@ -12,50 +12,27 @@
 //! Left to the caller: epochs, timers, the step-by-step reconciliation of a member (S 6), and the removal of tasks that
 //! a member may not run any more (stale topology, decision 5) from what is passed as its current assignment.
 
-use std::collections::btree_map::Entry;
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use wire::KStr;
 
-use super::{StreamsTarget, Subtopology, TaskAssignment, TaskId, TaskSet};
+use super::{
+    StreamsInput, StreamsMember, StreamsTarget, TaskId, TaskSet, contains_task, insert_task, remove_task, tasks_of,
+};
+use crate::map::Map;
 
-/// How far the state of a task has been restored at one member, in the sums over its changelogs that clients report.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Progress {
-    /// Position of the restored state, 0 or more.
-    pub offset: i64,
-    /// End of the changelogs, if it was reported.
-    pub end_offset: Option<i64>,
-}
-
-impl Progress {
-    /// What is missing; unknown without an end offset.
-    pub fn lag(self) -> Option<i64> {
-        self.end_offset.map(|end| end.saturating_sub(self.offset).max(0))
-    }
-}
-
-/// A member as the refinement sees it.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct WarmupMember {
-    pub process_id: KStr,
-    /// It speaks heartbeat v1 or later, thus reports offsets; moves to other members are not held back.
-    pub can_report: bool,
-    /// What it was last granted: `assigned`, without what it still has to revoke.
-    pub current: TaskAssignment,
-    /// Active tasks that it was told to give up and has not given up yet.
-    pub revoking: TaskSet,
-}
-
+/// What a refinement is made from.
 pub struct WarmupInput<'a> {
-    /// Of the assignor: where tasks shall be in the end.
+    /// As for the assignor, with the present assignments and reports; members by id, ascending.
+    pub group: &'a StreamsInput,
+    /// Of the assignor: where tasks shall be in the end. Every member has an entry.
     pub target: &'a StreamsTarget,
-    /// By member id; every member of the target.
-    pub members: &'a BTreeMap<KStr, WarmupMember>,
-    pub subtopologies: &'a [Subtopology],
-    /// The latest report of a member about a task. Negative offsets must be given as `None`.
-    pub progress: &'a dyn Fn(&KStr, &TaskId) -> Option<Progress>,
-    /// Warm-ups of the group at a time; 0 turns the refinement off.
+    /// Members that speak heartbeat v0: moves to them are not held back.
+    pub cannot_report: &'a BTreeSet<KStr>,
+    /// Active tasks that members were told to give up and have not given up yet, by member.
+    pub revoking: &'a BTreeMap<KStr, TaskSet>,
+    /// `streams.num.warmup.replicas`: warm-ups of the group at a time; 0 turns the refinement off.
     pub max_warmups: usize,
     /// `streams.acceptable.recovery.lag`, 0 or more.
     pub acceptable_lag: i64,
@@ -140,14 +117,6 @@ pub struct Refined {
     pub finished: Vec<(TaskId, KStr, Finish)>,
 }
 
-/// What to do with one task. Every task is active at exactly one member of the result.
-enum Verdict<'a> {
-    /// As the assignor says.
-    Go,
-    /// Stays active at this member meanwhile.
-    Hold(&'a KStr),
-}
-
 /// Refines the assignor's target (decision 8):
 ///
 /// - Stateless tasks, tasks that stay, and tasks that move inside a process go where the target has them.
@@ -156,226 +125,233 @@ enum Verdict<'a> {
 ///   `acceptable_lag`, or until the deadline. Meanwhile the new owner has a warm-up, at most `max_warmups` in the
 ///   group; a standby or warm-up that its process holds already takes the place of one.
 /// - A task that nobody runs goes to the member with the least lag, and is warmed up from there.
-/// - The old owner's process holds no second copy while it runs the task.
+/// - The process that runs a task meanwhile holds no second copy of it.
 pub fn refine(input: &WarmupInput<'_>) -> Refined {
     let mut refined = Refined { target: input.target.clone(), ..Refined::default() };
     if input.max_warmups == 0 {
         return refined;
     }
-    let holders = Holders::new(input);
+    let group = Present::new(input);
     let mut held = Vec::new();
     for (member_id, tasks) in input.target {
-        for task in tasks_of(&tasks.active).filter(|task| holders.stateful.contains(&task.subtopology)) {
-            if let Verdict::Hold(owner) = holders.judge(&task, member_id, &mut refined) {
-                held.push((task, member_id, owner));
+        let Some(to) = group.members.get(member_id).copied() else { continue };
+        for task in tasks_of(&tasks.active).filter(|task| group.stateful.contains(&task.subtopology)) {
+            if let Some(owner) = group.judge(&task, to, &mut refined) {
+                held.push(Held { task, to, owner });
             }
         }
     }
-    held.sort();
-    for (task, to, owner) in &held {
-        holders.hold_back(task, to, owner, &mut refined.target);
+    held.sort_by(|a, b| a.task.cmp(&b.task));
+    let standbys = standbys_of(input.target);
+    for each in &held {
+        group.hold_back(each, &standbys, &mut refined.target);
     }
-    holders.place_warmups(&held, &mut refined);
+    group.place_warmups(&held, &mut refined);
     refined
 }
 
-/// Present holders of stateful tasks, and the rules over them.
-struct Holders<'a> {
-    input: &'a WarmupInput<'a>,
-    stateful: BTreeSet<&'a KStr>,
-    active: BTreeMap<TaskId, &'a KStr>,
-    /// Standbys and warm-ups.
-    copies: BTreeMap<TaskId, Vec<&'a KStr>>,
-    /// Standbys of the target.
-    target_standbys: BTreeMap<TaskId, Vec<&'a KStr>>,
-    processes: BTreeMap<&'a KStr, Vec<&'a KStr>>,
+/// A move that has to wait.
+struct Held<'a> {
+    task: TaskId,
+    to: &'a StreamsMember,
+    /// Runs the task meanwhile.
+    owner: &'a StreamsMember,
 }
 
-impl<'a> Holders<'a> {
+/// Who holds what now, and the rules over it.
+struct Present<'a> {
+    input: &'a WarmupInput<'a>,
+    stateful: BTreeSet<&'a KStr>,
+    members: BTreeMap<&'a KStr, &'a StreamsMember>,
+    processes: Map<&'a KStr, Vec<&'a StreamsMember>>,
+    active: Map<TaskId, &'a StreamsMember>,
+    revoking: Map<TaskId, &'a StreamsMember>,
+    /// Members that hold the task as standby or warm-up, or reported an offset of it.
+    copies: Map<TaskId, Vec<&'a StreamsMember>>,
+}
+
+impl<'a> Present<'a> {
     fn new(input: &'a WarmupInput<'a>) -> Self {
-        let stateful = input.subtopologies.iter().filter(|each| each.stateful).map(|each| &each.id).collect();
-        let mut holders = Holders {
+        let mut group = Present {
             input,
-            stateful,
-            active: BTreeMap::new(),
-            copies: BTreeMap::new(),
-            target_standbys: BTreeMap::new(),
-            processes: BTreeMap::new(),
+            stateful: input.group.subtopologies.iter().filter(|each| each.stateful).map(|each| &each.id).collect(),
+            members: BTreeMap::new(),
+            processes: Map::default(),
+            active: Map::default(),
+            revoking: Map::default(),
+            copies: Map::default(),
         };
-        for (id, member) in input.members {
-            holders.processes.entry(&member.process_id).or_default().push(id);
-            holders.active.extend(tasks_of(&member.current.active).map(|task| (task, id)));
-            for task in tasks_of(&member.current.standby).chain(tasks_of(&member.current.warmup)) {
-                holders.copies.entry(task).or_default().push(id);
+        for member in &input.group.members {
+            group.members.insert(&member.member_id, member);
+            group.processes.entry(&member.process_id).or_default().push(member);
+            group.active.extend(tasks_of(&member.active).map(|task| (task, member)));
+            if let Some(tasks) = input.revoking.get(&member.member_id) {
+                group.revoking.extend(tasks_of(tasks).map(|task| (task, member)));
+            }
+            let held = tasks_of(&member.standby).chain(tasks_of(&member.warmup));
+            let reported = member.task_offsets.keys().filter(|task| !holds(member, task)).cloned();
+            for task in held.chain(reported) {
+                group.copies.entry(task).or_default().push(member);
             }
         }
-        for (id, tasks) in input.target {
-            for task in tasks_of(&tasks.standby) {
-                holders.target_standbys.entry(task).or_default().push(id);
+        group
+    }
+
+    /// Decides about one task. Yields the member that is to run it meanwhile if it has to wait; notes it as let go if it
+    /// has not arrived yet.
+    fn judge(&self, task: &TaskId, to: &'a StreamsMember, refined: &mut Refined) -> Option<&'a StreamsMember> {
+        let active = self.active.get(task).copied();
+        if active.is_some_and(|owner| owner.member_id == to.member_id) {
+            return None;
+        }
+        let previous = self.previous(task, to);
+        match self.may_go(task, to, active, previous) {
+            Ok(finish) => {
+                if let (Some(Stage::Warming { .. }), Some(finish)) = (previous, finish) {
+                    refined.finished.push((task.clone(), to.member_id.clone(), finish));
+                }
+                let released = Move { to: to.member_id.clone(), stage: Stage::Released };
+                refined.warmups.moves.insert(task.clone(), released);
+                None
             }
+            Err(owner) => Some(owner),
         }
-        holders
     }
 
-    fn process_of(&self, member_id: &KStr) -> Option<&'a KStr> {
-        self.input.members.get(member_id).map(|member| &member.process_id)
+    /// What is remembered of this very move.
+    fn previous(&self, task: &TaskId, to: &StreamsMember) -> Option<Stage> {
+        self.input.previous.moves.get(task).filter(|each| each.to == to.member_id).map(|each| each.stage)
     }
 
-    /// The members of the process that `member_id` belongs to.
-    fn siblings(&self, member_id: &KStr) -> &[&'a KStr] {
-        let process = self.process_of(member_id).and_then(|process| self.processes.get(process));
-        process.map_or(&[], |members| members)
-    }
-
-    /// Decides about one task and records the move in `refined.warmups` unless the task is where it belongs.
-    fn judge(&self, task: &TaskId, to: &'a KStr, refined: &mut Refined) -> Verdict<'a> {
-        let owner = self.active.get(task).copied();
-        if owner == Some(to) {
-            return Verdict::Go;
-        }
-        let previous = self.input.previous.moves.get(task).filter(|each| each.to == *to).map(|each| each.stage);
-        let (verdict, finish) = self.may_go(task, to, owner, previous);
-        if matches!(verdict, Verdict::Go) {
-            if let (Some(Stage::Warming { .. }), Some(finish)) = (previous, finish) {
-                refined.finished.push((task.clone(), to.clone(), finish));
-            }
-            refined.warmups.moves.insert(task.clone(), Move { to: to.clone(), stage: Stage::Released });
-        }
-        verdict
-    }
-
+    /// Whether the task may move now, and if warming up came to its end, how; else who runs it meanwhile.
     fn may_go(
         &self,
         task: &TaskId,
-        to: &KStr,
-        owner: Option<&'a KStr>,
+        to: &StreamsMember,
+        active: Option<&'a StreamsMember>,
         previous: Option<Stage>,
-    ) -> (Verdict<'a>, Option<Finish>) {
-        let reports = self.input.members.get(to).is_some_and(|member| member.can_report);
-        let same_process = owner.is_some_and(|owner| self.process_of(owner) == self.process_of(to));
-        if !reports || same_process || previous == Some(Stage::Released) {
-            return (Verdict::Go, None);
+    ) -> Result<Option<Finish>, &'a StreamsMember> {
+        if self.input.cannot_report.contains(&to.member_id) || previous == Some(Stage::Released) {
+            return Ok(None);
+        }
+        let revoking = self.revoking.get(task).copied().filter(|_| active.is_none());
+        let owner = active.or(revoking);
+        if owner.is_some_and(|owner| owner.process_id == to.process_id) {
+            return Ok(None);
         }
         let lag = self.lowest_lag(task, to);
         if lag.is_some_and(|lag| lag <= self.input.acceptable_lag) {
-            return (Verdict::Go, Some(Finish::CaughtUp));
+            return Ok(Some(Finish::CaughtUp));
         }
         let Some(owner) = owner else {
-            return match self.furthest(task, to) {
-                Some(best) => (Verdict::Hold(best), None),
-                None => (Verdict::Go, None),
-            };
+            return self.furthest(task, to).map_or(Ok(None), Err);
         };
-        if let Some(Stage::Warming { lag: lowest, deadline_ms }) = previous
-            && self.input.now_ms >= deadline_ms
-            && !fell(lag, lowest)
-        {
-            return (Verdict::Go, Some(Finish::Deadline));
+        // After a failover nothing is remembered: somebody told the owner to give the task up, so it had been let go.
+        if revoking.is_some() && self.copy_in_process(task, to).is_some() {
+            return Ok(None);
         }
-        (Verdict::Hold(owner), None)
+        match previous {
+            Some(Stage::Warming { lag: lowest, deadline_ms }) if self.input.now_ms >= deadline_ms && !fell(lag, lowest) => {
+                Ok(Some(Finish::Deadline))
+            }
+            _ => Err(owner),
+        }
     }
 
     /// The lowest lag that a member of the new owner's process reported: state on disk is shared by a process.
-    fn lowest_lag(&self, task: &TaskId, to: &KStr) -> Option<i64> {
-        self.siblings(to).iter().filter_map(|id| (self.input.progress)(id, task)?.lag()).min()
+    fn lowest_lag(&self, task: &TaskId, to: &StreamsMember) -> Option<i64> {
+        let copies = self.copies.get(task)?.iter().filter(|member| member.process_id == to.process_id);
+        copies.filter_map(|member| reported_lag(member, task)).min()
     }
 
-    /// The member that is to run a task that nobody runs, unless that is a member of the new owner's process. All restore
-    /// from the same changelogs, so the highest offset is the least lag, also when some ends are not known. A holder that
-    /// has reported nothing counts as at offset 0.
-    fn furthest(&self, task: &TaskId, to: &KStr) -> Option<&'a KStr> {
-        let copies = self.copies.get(task).map_or(&[][..], |copies| copies);
-        let standing = |id: &KStr| {
-            let offset = (self.input.progress)(id, task).map(|progress| progress.offset);
-            let holds = copies.iter().any(|copy| *copy == id);
-            (holds || offset.is_some()).then(|| (offset.unwrap_or(0), holds))
+    /// The member that is to run a task that nobody runs, unless that is one of the new owner's process. All restore from
+    /// the same changelogs, so the highest offset is the least lag, also where ends are not known. A holder that has
+    /// reported nothing counts as at offset 0.
+    fn furthest(&self, task: &TaskId, to: &StreamsMember) -> Option<&'a StreamsMember> {
+        let standing = |member: &StreamsMember| {
+            (member.task_offsets.get(task).copied().unwrap_or(0), holds(member, task))
         };
-        let own = self.siblings(to).iter().filter_map(|id| standing(id)).max();
-        let best = self.input.members.keys().filter_map(|id| Some((standing(id)?, std::cmp::Reverse(id)))).max()?;
-        (Some(best.0) > own).then_some(best.1.0)
-    }
-
-    /// Keeps a task active at `owner` instead of `to`, and drops the standby that its process would hold beside it.
-    fn hold_back(&self, task: &TaskId, to: &KStr, owner: &KStr, target: &mut StreamsTarget) {
-        if let Some(tasks) = target.get_mut(to) {
-            remove(&mut tasks.active, task);
-        }
-        let tasks = target.entry(owner.clone()).or_default();
-        insert(&mut tasks.active, task);
-        for id in self.target_standbys.get(task).map_or(&[][..], |ids| ids) {
-            if self.process_of(id) == self.process_of(owner)
-                && let Some(tasks) = target.get_mut(*id)
-            {
-                remove(&mut tasks.standby, task);
-            }
-        }
-    }
-
-    /// Gives the held tasks their warm-ups: running ones first, then to the new owners with the fewest, in task order.
-    fn place_warmups(&self, held: &[(TaskId, &'a KStr, &'a KStr)], refined: &mut Refined) {
-        let mut running: BTreeMap<&KStr, usize> = BTreeMap::new();
-        let mut places = self.input.max_warmups;
-        let mut queues: BTreeMap<&KStr, Vec<&TaskId>> = BTreeMap::new();
-        for (task, to, owner) in held {
-            let copy = self.copy_in_process(task, to, owner);
-            match copy {
-                Some((id, Role::Standby)) => self.warm(task, to, id, Role::Standby, refined),
-                Some((id, Role::Warmup)) if places > 0 => {
-                    places -= 1;
-                    *running.entry(*to).or_default() += 1;
-                    self.warm(task, to, id, Role::Warmup, refined);
-                }
-                Some(_) | None => queues.entry(*to).or_default().push(task),
-            }
-        }
-        queues.values_mut().for_each(|queue| queue.reverse());
-        while places > 0 {
-            let next = queues.iter().filter_map(|(to, queue)| {
-                Some((running.get(to).copied().unwrap_or(0), *queue.last()?, *to))
-            });
-            let Some((_, task, to)) = next.min() else { break };
-            places -= 1;
-            *running.entry(to).or_default() += 1;
-            if let Some(queue) = queues.get_mut(to) {
-                queue.pop();
-            }
-            self.warm(task, to, to, Role::Warmup, refined);
-        }
-        for (to, queue) in queues {
-            for task in queue {
-                refined.warmups.moves.insert(task.clone(), Move { to: to.clone(), stage: Stage::Waiting });
-            }
-        }
+        let copies = self.copies.get(task)?;
+        let own = copies.iter().filter(|each| each.process_id == to.process_id).map(|each| standing(each)).max();
+        let best = copies.iter().copied().max_by_key(|each| (standing(each), Reverse(&each.member_id)))?;
+        (Some(standing(best)) > own).then_some(best)
     }
 
     /// A standby or warm-up that the new owner's process holds already, the new owner's own before others.
-    fn copy_in_process(&self, task: &TaskId, to: &KStr, owner: &KStr) -> Option<(&'a KStr, Role)> {
-        let siblings = self.siblings(to);
-        let copies = self.copies.get(task)?.iter().copied().filter(|id| *id != owner && siblings.contains(id));
-        let id = copies.min_by_key(|id| (*id != to, *id))?;
-        let standby = contains(&self.input.members.get(id)?.current.standby, task);
-        Some((id, if standby { Role::Standby } else { Role::Warmup }))
+    fn copy_in_process(&self, task: &TaskId, to: &StreamsMember) -> Option<&'a StreamsMember> {
+        let copies = self.copies.get(task)?.iter().copied();
+        let held = copies.filter(|member| member.process_id == to.process_id && holds(member, task));
+        held.min_by_key(|member| (member.member_id != to.member_id, &member.member_id))
     }
 
-    /// Puts the copy that is warmed up into the target of `holder` and notes the move.
-    fn warm(&self, task: &TaskId, to: &KStr, holder: &KStr, role: Role, refined: &mut Refined) {
-        let tasks = refined.target.entry(holder.clone()).or_default();
-        insert(if role == Role::Standby { &mut tasks.standby } else { &mut tasks.warmup }, task);
-        let lag = self.lowest_lag(task, to);
-        let previous = self.input.previous.moves.get(task).filter(|each| each.to == *to).map(|each| each.stage);
-        let stage = match previous {
-            Some(Stage::Warming { lag: lowest, deadline_ms }) if !fell(lag, lowest) => {
-                Stage::Warming { lag: lowest, deadline_ms }
+    /// Keeps a task active at its owner, and drops the standby that the owner's process would hold beside it.
+    fn hold_back(&self, held: &Held<'_>, standbys: &Map<TaskId, Vec<&KStr>>, target: &mut StreamsTarget) {
+        if let Some(tasks) = target.get_mut(&held.to.member_id) {
+            remove_task(&mut tasks.active, &held.task);
+        }
+        insert_task(&mut target.entry(held.owner.member_id.clone()).or_default().active, &held.task);
+        for id in standbys.get(&held.task).into_iter().flatten() {
+            if self.members.get(id).is_some_and(|member| member.process_id == held.owner.process_id)
+                && let Some(tasks) = target.get_mut(*id)
+            {
+                remove_task(&mut tasks.standby, &held.task);
             }
-            _ => Stage::Warming { lag, deadline_ms: self.input.now_ms.saturating_add(self.input.patience_ms) },
+        }
+    }
+
+    /// Gives held moves their warm-ups: running ones first, then to the new owners with the fewest, in task order.
+    fn place_warmups(&self, held: &[Held<'_>], refined: &mut Refined) {
+        let mut places = self.input.max_warmups;
+        let mut running: BTreeMap<&KStr, usize> = BTreeMap::new();
+        let mut queues: BTreeMap<&KStr, Vec<&Held<'_>>> = BTreeMap::new();
+        for each in held {
+            let to = &each.to.member_id;
+            let copy = self.copy_in_process(&each.task, each.to);
+            let was_warming = matches!(self.previous(&each.task, each.to), Some(Stage::Warming { .. }));
+            if let Some(holder) = copy
+                && contains_task(&holder.standby, &each.task)
+            {
+                self.warm(each, holder, Role::Standby, refined);
+            } else if places > 0 && (copy.is_some() || was_warming) {
+                places -= 1;
+                *running.entry(to).or_default() += 1;
+                self.warm(each, copy.unwrap_or(each.to), Role::Warmup, refined);
+            } else {
+                queues.entry(to).or_default().push(each);
+            }
+        }
+        queues.values_mut().for_each(|queue| queue.reverse());
+        for _ in 0..places {
+            let heads = queues.iter().filter_map(|(to, queue)| Some((to, &queue.last()?.task)));
+            let next = heads.min_by_key(|(to, task)| (running.get(*to).copied().unwrap_or(0), *task));
+            let Some(to) = next.map(|(to, _)| *to) else { break };
+            *running.entry(to).or_default() += 1;
+            if let Some(each) = queues.get_mut(to).and_then(Vec::pop) {
+                self.warm(each, each.to, Role::Warmup, refined);
+            }
+        }
+        for each in queues.into_values().flatten() {
+            let waiting = Move { to: each.to.member_id.clone(), stage: Stage::Waiting };
+            refined.warmups.moves.insert(each.task.clone(), waiting);
+        }
+    }
+
+    /// Gives the copy that is warmed up to `holder`, and notes the move.
+    fn warm(&self, held: &Held<'_>, holder: &StreamsMember, role: Role, refined: &mut Refined) {
+        let tasks = refined.target.entry(holder.member_id.clone()).or_default();
+        insert_task(if role == Role::Standby { &mut tasks.standby } else { &mut tasks.warmup }, &held.task);
+        let lag = self.lowest_lag(&held.task, held.to);
+        let stage = match self.previous(&held.task, held.to) {
+            Some(stage @ Stage::Warming { lag: lowest, .. }) if !fell(lag, lowest) => stage,
+            previous => {
+                if !matches!(previous, Some(Stage::Warming { .. })) {
+                    refined.started.push((held.task.clone(), held.to.member_id.clone()));
+                }
+                Stage::Warming { lag, deadline_ms: self.input.now_ms.saturating_add(self.input.patience_ms) }
+            }
         };
-        if !matches!(previous, Some(Stage::Warming { .. })) {
-            refined.started.push((task.clone(), to.clone()));
-        }
-        match refined.warmups.moves.entry(task.clone()) {
-            Entry::Vacant(entry) => _ = entry.insert(Move { to: to.clone(), stage }),
-            Entry::Occupied(mut entry) => entry.get_mut().stage = stage,
-        }
+        let warming = Move { to: held.to.member_id.clone(), stage };
+        refined.warmups.moves.insert(held.task.clone(), warming);
     }
 }
 
@@ -394,28 +370,23 @@ fn fell(lag: Option<i64>, lowest: Option<i64>) -> bool {
     }
 }
 
-fn tasks_of(tasks: &TaskSet) -> impl Iterator<Item = TaskId> {
-    tasks.iter().flat_map(|(subtopology, partitions)| {
-        partitions.iter().map(|partition| TaskId { subtopology: subtopology.clone(), partition: *partition })
-    })
+/// What is missing of the state; unknown unless both ends were reported.
+fn reported_lag(member: &StreamsMember, task: &TaskId) -> Option<i64> {
+    let (offset, end) = (member.task_offsets.get(task)?, member.task_end_offsets.get(task)?);
+    Some(end.saturating_sub(*offset).max(0))
 }
 
-fn contains(tasks: &TaskSet, task: &TaskId) -> bool {
-    tasks.get(&task.subtopology).is_some_and(|partitions| partitions.contains(&task.partition))
+/// As standby or warm-up.
+fn holds(member: &StreamsMember, task: &TaskId) -> bool {
+    contains_task(&member.standby, task) || contains_task(&member.warmup, task)
 }
 
-fn insert(tasks: &mut TaskSet, task: &TaskId) {
-    tasks.entry(task.subtopology.clone()).or_default().insert(task.partition);
-}
-
-fn remove(tasks: &mut TaskSet, task: &TaskId) {
-    if let Some(partitions) = tasks.get_mut(&task.subtopology) {
-        partitions.remove(&task.partition);
-        if partitions.is_empty() {
-            tasks.remove(&task.subtopology);
+fn standbys_of(target: &StreamsTarget) -> Map<TaskId, Vec<&KStr>> {
+    let mut standbys: Map<TaskId, Vec<&KStr>> = Map::default();
+    for (id, tasks) in target {
+        for task in tasks_of(&tasks.standby) {
+            standbys.entry(task).or_default().push(id);
         }
     }
+    standbys
 }
-
-#[cfg(test)]
-mod tests;
