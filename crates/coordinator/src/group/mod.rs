@@ -4,6 +4,7 @@
 
 pub mod classic;
 pub mod consumer;
+pub(crate) mod migration;
 pub mod streams;
 
 use std::sync::Arc;
@@ -125,6 +126,14 @@ impl Group {
         match self {
             Group::Classic(group) => group.admit_offset_delete(soft, group_id),
             Group::Consumer(_) | Group::Streams(_) => Ok(()),
+        }
+    }
+
+    /// False while no offset of the group expires, not even by a time of its own (C E-2).
+    pub(crate) fn expires_offsets(&self, soft: &Soft, group_id: &KStr) -> bool {
+        match self {
+            Group::Classic(group) => group.expires_offsets(soft, group_id),
+            Group::Consumer(_) | Group::Streams(_) => true,
         }
     }
 

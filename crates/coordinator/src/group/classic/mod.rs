@@ -42,6 +42,43 @@ pub(crate) fn refused(
 ) {
 }
 
+/// An offset was committed for a group that does not exist: a simple group takes its place (C M-9, O-2).
+pub(crate) fn create_simple(state: &mut State, group_id: &KStr, _position: Position) {
+    state.groups.insert(
+        group_id.to_owned_detached(),
+        super::Group::Classic(Group::default()),
+    );
+}
+
+/// A member has committed offsets, which keeps it alive in some states (C O-4).
+pub(crate) fn offsets_committed(_ctx: &mut Ctx<'_, '_>, _group_id: &KStr, _member_id: &KStr) {}
+
+/// The group as an upgrade needs it (C G-2, G-4), in whatever state it is.
+pub(crate) fn snapshot(
+    _state: &State,
+    _soft: &crate::shard::Soft,
+    _group_id: &KStr,
+) -> Option<Snapshot> {
+    None
+}
+
+/// A consumer group takes its place (C G-3): open joins and syncs get REBALANCE_IN_PROGRESS, soft state is forgotten.
+/// The caller writes the records.
+pub(crate) fn upgraded(_ctx: &mut Ctx<'_, '_>, _group_id: &KStr) {}
+
+/// It takes the place of a consumer group, in state Stable (C G-13). The caller has written the records; soft state is
+/// made from `group`, which is what their replay will yield but for protocols that the record does not hold.
+/// With `rebalance`, a rebalance is prepared at once.
+pub(crate) fn downgraded(
+    _ctx: &mut Ctx<'_, '_>,
+    _group_id: &KStr,
+    _group: Snapshot,
+    _rebalance: bool,
+) {
+}
+
+use super::migration::Snapshot;
+
 use wire::messages::{
     heartbeat_request::HeartbeatRequest, join_group_request::JoinGroupRequest,
     leave_group_request::LeaveGroupRequest, sync_group_request::SyncGroupRequest,
@@ -76,6 +113,10 @@ impl Group {
         _group_id: &KStr,
     ) -> Result<(), ErrorCode> {
         Ok(())
+    }
+    /// False in states in which no offset of the group expires, not even by a time of its own (C E-2).
+    pub(crate) fn expires_offsets(&self, _soft: &crate::shard::Soft, _group_id: &KStr) -> bool {
+        true
     }
     pub(crate) fn offset_expired(
         &self,

@@ -1,5 +1,7 @@
 //! (to be written)
 
+pub(crate) mod classic_member;
+
 use wire::messages::list_groups_response::ListedGroup;
 use wire::{ErrorCode, KStr, Uuid};
 
