@@ -5,12 +5,12 @@ use std::fmt;
 use crate::error::UnknownCode;
 
 macro_rules! error_codes {
-    ($($variant:ident $name:literal $code:literal $retriable:ident $message:literal)*) => {
+    ($($(#[$attr:ident])? $variant:ident $name:literal $code:literal $retriable:ident $message:literal)*) => {
         /// The error codes of Kafka 4.4.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
         #[repr(i16)]
         pub enum ErrorCode {
-            $(#[doc = $message] $variant = $code,)*
+            $(#[doc = $message] $(#[$attr])? $variant = $code,)*
         }
 
         impl ErrorCode {
@@ -73,12 +73,6 @@ impl ErrorCode {
     }
 }
 
-impl Default for ErrorCode {
-    fn default() -> Self {
-        Self::None
-    }
-}
-
 impl From<ErrorCode> for i16 {
     fn from(error: ErrorCode) -> Self {
         error.code()
@@ -93,7 +87,7 @@ impl fmt::Display for ErrorCode {
 
 error_codes! {
     UnknownServerError "UNKNOWN_SERVER_ERROR" -1 fatal "unexpected error in the broker"
-    None "NONE" 0 fatal "no error"
+    #[default] None "NONE" 0 fatal "no error"
     OffsetOutOfRange "OFFSET_OUT_OF_RANGE" 1 fatal "offset outside the range of the log"
     CorruptMessage "CORRUPT_MESSAGE" 2 retriable "record batch is damaged or malformed"
     UnknownTopicOrPartition "UNKNOWN_TOPIC_OR_PARTITION" 3 retriable "no such topic or partition here"
@@ -255,10 +249,26 @@ mod tests {
             (ErrorCode::None, 0, "NONE"),
             (ErrorCode::UnknownMemberId, 25, "UNKNOWN_MEMBER_ID"),
             (ErrorCode::RebootstrapRequired, 129, "REBOOTSTRAP_REQUIRED"),
-            (ErrorCode::StreamsInvalidTopology, 130, "STREAMS_INVALID_TOPOLOGY"),
-            (ErrorCode::StreamsInvalidTopologyEpoch, 131, "STREAMS_INVALID_TOPOLOGY_EPOCH"),
-            (ErrorCode::StreamsTopologyFenced, 132, "STREAMS_TOPOLOGY_FENCED"),
-            (ErrorCode::ControllerIdNotRegistered, 136, "CONTROLLER_ID_NOT_REGISTERED"),
+            (
+                ErrorCode::StreamsInvalidTopology,
+                130,
+                "STREAMS_INVALID_TOPOLOGY",
+            ),
+            (
+                ErrorCode::StreamsInvalidTopologyEpoch,
+                131,
+                "STREAMS_INVALID_TOPOLOGY_EPOCH",
+            ),
+            (
+                ErrorCode::StreamsTopologyFenced,
+                132,
+                "STREAMS_TOPOLOGY_FENCED",
+            ),
+            (
+                ErrorCode::ControllerIdNotRegistered,
+                136,
+                "CONTROLLER_ID_NOT_REGISTERED",
+            ),
         ] {
             assert_eq!((error.code(), error.name()), (code, name));
         }

@@ -33,7 +33,9 @@ impl KStr {
 
     /// A string over `bytes` themselves, if they are UTF-8.
     pub fn from_utf8(bytes: Bytes) -> Result<Self, DecodeError> {
-        ByteString::try_from(bytes).map(Self).map_err(|_| DecodeError::Utf8)
+        ByteString::try_from(bytes)
+            .map(Self)
+            .map_err(|_| DecodeError::Utf8)
     }
 
     /// The text.
@@ -187,8 +189,14 @@ mod tests {
     #[test]
     fn compares_orders_and_hashes_like_str() {
         let a = KStr::from("a");
-        assert!(a == *"a" && a == "a" && "a" == a && a == String::from("a") && a != "b");
-        assert!(a < KStr::from(String::from("b")));
+        assert_eq!(a, *"a");
+        assert_eq!(a, "a");
+        assert_eq!("a", a);
+        assert_eq!(*"a", a);
+        assert_eq!(a, String::from("a"));
+        assert_ne!(a, "b");
+        let b = KStr::from(String::from("b"));
+        assert!(a < b);
         let hashed: HashMap<KStr, u8> = [(a.clone(), 1)].into();
         assert_eq!(hashed.get("a"), Some(&1));
         let ordered: BTreeMap<KStr, u8> = [(a, 1)].into();
@@ -198,7 +206,10 @@ mod tests {
     #[test]
     fn shows_like_str() {
         let text = KStr::copy("a\"b");
-        assert_eq!(format!("{text} {text:?} {text:>4}"), "a\"b \"a\\\"b\"  a\"b");
+        assert_eq!(
+            format!("{text} {text:?} {text:>4}"),
+            "a\"b \"a\\\"b\"  a\"b"
+        );
         assert_eq!(KStr::default(), "");
         assert_eq!(KStr::EMPTY.len(), 0);
     }

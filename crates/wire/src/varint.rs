@@ -190,7 +190,10 @@ mod tests {
             assert_eq!(read_unsigned_varint(&mut src), Err(error), "{bytes:?}");
             assert_eq!(src, bytes);
         }
-        assert_eq!(read_unsigned_varlong(&mut &[0xff; 10][..]), Err(long.clone()));
+        assert_eq!(
+            read_unsigned_varlong(&mut &[0xff; 10][..]),
+            Err(long.clone())
+        );
         let mut too_wide = [0xff; 10];
         too_wide[9] = 0x02;
         assert_eq!(read_unsigned_varlong(&mut &too_wide[..]), Err(long));

@@ -51,7 +51,12 @@ fn all_vectors_round_trip() {
         }
     }
     let shown = failures.iter().take(20).cloned().collect::<Vec<_>>();
-    assert!(failures.is_empty(), "{} failed:\n{}", failures.len(), shown.join("\n"));
+    assert!(
+        failures.is_empty(),
+        "{} failed:\n{}",
+        failures.len(),
+        shown.join("\n")
+    );
 }
 
 #[test]
@@ -71,7 +76,11 @@ fn every_version_of_every_protocol_message_has_vectors() {
     wire::for_each_message!(look);
     // The vectors were made from the schemas of the clients and the group coordinator only.
     missing.retain(|name| !name.starts_with("TransactionLog"));
-    missing.retain(|name| !METADATA_RECORDS.iter().any(|record| name.starts_with(record)));
+    missing.retain(|name| {
+        !METADATA_RECORDS
+            .iter()
+            .any(|record| name.starts_with(record))
+    });
     assert_eq!(missing, Vec::<String>::new());
 }
 

@@ -267,9 +267,11 @@ impl Part<'_> {
             }
         }
         for (_, field) in self.tagged() {
-            if let (Some(condition), false) = (self.condition(field.versions), field.ignorable) {
+            if let (Some(absent), false) =
+                (absence(field.versions, self.s.versions), field.ignorable)
+            {
                 let (set, refuse) = (is_set(field), self.refuse(field));
-                let _ = writeln!(out, "if !({condition}) && {set} {{ {refuse} }}");
+                let _ = writeln!(out, "if {absent} && {set} {{ {refuse} }}");
             }
         }
         out += &self.when_flexible(&self.write_tags()?);
@@ -379,6 +381,17 @@ fn condition(wanted: Versions, among: Versions) -> Option<String> {
         (false, true) => Some(format!("v <= {hi}")),
         (true, true) => Some(format!("({lo}..={hi}).contains(&v)")),
     }
+}
+
+/// The opposite of [`condition`].
+fn absence(wanted: Versions, among: Versions) -> Option<String> {
+    let condition = condition(wanted, among)?;
+    for (operator, opposite) in [("==", "!="), (">=", "<"), ("<=", ">")] {
+        if condition.starts_with(&format!("v {operator}")) {
+            return Some(condition.replace(operator, opposite));
+        }
+    }
+    Some(format!("!{condition}"))
 }
 
 fn uses(body: &str, name: &str) -> bool {

@@ -46,7 +46,7 @@ impl Element for BeginQuorumEpochResponse {
     fn write(&self, w: &mut Writer, v: i16, flexible: bool) -> Result<(), EncodeError> {
         w.i16(self.error_code);
         w.array(&self.topics, v, flexible)?;
-        if !(v == 1) && !self.node_endpoints.is_empty() {
+        if v != 1 && !self.node_endpoints.is_empty() {
             return not_in_version("BeginQuorumEpochResponse.node_endpoints", v);
         }
         if flexible {

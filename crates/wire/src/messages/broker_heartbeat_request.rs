@@ -84,10 +84,10 @@ impl Element for BrokerHeartbeatRequest {
         w.i64(self.current_metadata_offset);
         w.bool(self.want_fence);
         w.bool(self.want_shut_down);
-        if !(v >= 1) && !self.offline_log_dirs.is_empty() {
+        if v < 1 && !self.offline_log_dirs.is_empty() {
             return not_in_version("BrokerHeartbeatRequest.offline_log_dirs", v);
         }
-        if !(v == 2) && self.cordoned_log_dirs.is_some() {
+        if v != 2 && self.cordoned_log_dirs.is_some() {
             return not_in_version("BrokerHeartbeatRequest.cordoned_log_dirs", v);
         }
         let has_offline_log_dirs = v >= 1 && !self.offline_log_dirs.is_empty();

@@ -138,7 +138,7 @@ impl Element for FetchRequest {
         if v >= 11 {
             w.string(&self.rack_id, flexible)?;
         }
-        if !(v >= 15) && self.replica_state != ReplicaState::default() {
+        if v < 15 && self.replica_state != ReplicaState::default() {
             return not_in_version("FetchRequest.replica_state", v);
         }
         if flexible {

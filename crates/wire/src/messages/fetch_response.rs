@@ -62,7 +62,7 @@ impl Element for FetchResponse {
             return not_in_version("FetchResponse.session_id", v);
         }
         w.array(&self.responses, v, flexible)?;
-        if !(v >= 16) && !self.node_endpoints.is_empty() {
+        if v < 16 && !self.node_endpoints.is_empty() {
             return not_in_version("FetchResponse.node_endpoints", v);
         }
         if flexible {
@@ -223,13 +223,13 @@ impl Element for PartitionData {
             return not_in_version("PartitionData.preferred_read_replica", v);
         }
         w.nullable_bytes(self.records.as_ref(), flexible)?;
-        if !(v >= 12) && self.diverging_epoch != EpochEndOffset::default() {
+        if v < 12 && self.diverging_epoch != EpochEndOffset::default() {
             return not_in_version("PartitionData.diverging_epoch", v);
         }
-        if !(v >= 12) && self.current_leader != LeaderIdAndEpoch::default() {
+        if v < 12 && self.current_leader != LeaderIdAndEpoch::default() {
             return not_in_version("PartitionData.current_leader", v);
         }
-        if !(v >= 12) && self.snapshot_id != SnapshotId::default() {
+        if v < 12 && self.snapshot_id != SnapshotId::default() {
             return not_in_version("PartitionData.snapshot_id", v);
         }
         if flexible {

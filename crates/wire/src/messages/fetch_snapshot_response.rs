@@ -49,7 +49,7 @@ impl Element for FetchSnapshotResponse {
         w.i32(self.throttle_time_ms);
         w.i16(self.error_code);
         w.array(&self.topics, v, true)?;
-        if !(v == 1) && !self.node_endpoints.is_empty() {
+        if v != 1 && !self.node_endpoints.is_empty() {
             return not_in_version("FetchSnapshotResponse.node_endpoints", v);
         }
         let has_node_endpoints = v == 1 && !self.node_endpoints.is_empty();

@@ -107,13 +107,13 @@ impl Element for PartitionChangeRecord {
     fn write(&self, w: &mut Writer, v: i16, _: bool) -> Result<(), EncodeError> {
         w.i32(self.partition_id);
         w.uuid(&self.topic_id);
-        if !(v == 2) && self.eligible_leader_replicas.is_some() {
+        if v != 2 && self.eligible_leader_replicas.is_some() {
             return not_in_version("PartitionChangeRecord.eligible_leader_replicas", v);
         }
-        if !(v == 2) && self.last_known_elr.is_some() {
+        if v != 2 && self.last_known_elr.is_some() {
             return not_in_version("PartitionChangeRecord.last_known_elr", v);
         }
-        if !(v >= 1) && self.directories.is_some() {
+        if v < 1 && self.directories.is_some() {
             return not_in_version("PartitionChangeRecord.directories", v);
         }
         let has_isr = self.isr.is_some();

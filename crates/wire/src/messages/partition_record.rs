@@ -127,10 +127,10 @@ impl Element for PartitionRecord {
         } else if !self.directories.is_empty() {
             return not_in_version("PartitionRecord.directories", v);
         }
-        if !(v == 2) && self.eligible_leader_replicas.is_some() {
+        if v != 2 && self.eligible_leader_replicas.is_some() {
             return not_in_version("PartitionRecord.eligible_leader_replicas", v);
         }
-        if !(v == 2) && self.last_known_elr.is_some() {
+        if v != 2 && self.last_known_elr.is_some() {
             return not_in_version("PartitionRecord.last_known_elr", v);
         }
         let has_leader_recovery_state = self.leader_recovery_state != 0;

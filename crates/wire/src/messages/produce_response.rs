@@ -46,7 +46,7 @@ impl Element for ProduceResponse {
     fn write(&self, w: &mut Writer, v: i16, flexible: bool) -> Result<(), EncodeError> {
         w.array(&self.responses, v, flexible)?;
         w.i32(self.throttle_time_ms);
-        if !(v >= 10) && !self.node_endpoints.is_empty() {
+        if v < 10 && !self.node_endpoints.is_empty() {
             return not_in_version("ProduceResponse.node_endpoints", v);
         }
         if flexible {
@@ -197,7 +197,7 @@ impl Element for PartitionProduceResponse {
         if v >= 8 {
             w.nullable_string(self.error_message.as_ref(), flexible)?;
         }
-        if !(v >= 10) && self.current_leader != LeaderIdAndEpoch::default() {
+        if v < 10 && self.current_leader != LeaderIdAndEpoch::default() {
             return not_in_version("PartitionProduceResponse.current_leader", v);
         }
         if flexible {

@@ -108,16 +108,16 @@ impl Element for TransactionLogValue {
         w.nullable_array(self.transaction_partitions.as_ref(), v, flexible)?;
         w.i64(self.transaction_last_update_timestamp_ms);
         w.i64(self.transaction_start_timestamp_ms);
-        if !(v == 1) && self.previous_producer_id != -1 {
+        if v != 1 && self.previous_producer_id != -1 {
             return not_in_version("TransactionLogValue.previous_producer_id", v);
         }
-        if !(v == 1) && self.next_producer_id != -1 {
+        if v != 1 && self.next_producer_id != -1 {
             return not_in_version("TransactionLogValue.next_producer_id", v);
         }
-        if !(v == 1) && self.client_transaction_version != 0 {
+        if v != 1 && self.client_transaction_version != 0 {
             return not_in_version("TransactionLogValue.client_transaction_version", v);
         }
-        if !(v == 1) && self.next_producer_epoch != -1 {
+        if v != 1 && self.next_producer_epoch != -1 {
             return not_in_version("TransactionLogValue.next_producer_epoch", v);
         }
         if flexible {

@@ -44,7 +44,7 @@ impl Element for VoteResponse {
     fn write(&self, w: &mut Writer, v: i16, _: bool) -> Result<(), EncodeError> {
         w.i16(self.error_code);
         w.array(&self.topics, v, true)?;
-        if !(v >= 1) && !self.node_endpoints.is_empty() {
+        if v < 1 && !self.node_endpoints.is_empty() {
             return not_in_version("VoteResponse.node_endpoints", v);
         }
         let has_node_endpoints = v >= 1 && !self.node_endpoints.is_empty();
