@@ -307,3 +307,141 @@ fn plain_len(len: i64) -> Result<Option<usize>> {
         Err(_) => Err(DecodeError::Length(len)),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read<T>(bytes: &[u8], read: impl FnOnce(&mut Reader<'_>) -> Result<T>) -> Result<T> {
+        let frame = Bytes::copy_from_slice(bytes);
+        let mut r = Reader::new(&frame);
+        let value = read(&mut r)?;
+        r.finish()?;
+        Ok(value)
+    }
+
+    #[test]
+    fn fixed_size_values_are_big_endian() {
+        assert_eq!(read(&[0xfe], |r| r.i8()), Ok(-2));
+        assert_eq!(read(&[0xff, 0xfe], |r| r.i16()), Ok(-2));
+        assert_eq!(read(&[0xff, 0xfe], |r| r.u16()), Ok(65534));
+        assert_eq!(read(&[0, 0, 1, 2], |r| r.i32()), Ok(258));
+        assert_eq!(read(&[0xff, 0, 0, 0], |r| r.u32()), Ok(0xff00_0000));
+        assert_eq!(read(&[0, 0, 0, 0, 0, 0, 1, 2], |r| r.i64()), Ok(258));
+        assert_eq!(read(&1.5f64.to_be_bytes(), |r| r.f64()), Ok(1.5));
+        assert_eq!(read(&[7], |r| r.bool()), Ok(true));
+        assert_eq!(read(&[9; 16], |r| r.uuid()), Ok(Uuid([9; 16])));
+        let truncated = DecodeError::Truncated { needed: 4, left: 3 };
+        assert_eq!(read(&[1, 2, 3], |r| r.i32()), Err(truncated));
+        assert_eq!(read(&[1, 2], |r| r.i8()), Err(DecodeError::Trailing(1)));
+    }
+
+    #[test]
+    fn strings_of_both_encodings() {
+        let some = Ok(Some(KStr::from("ab")));
+        assert_eq!(
+            read(&[0, 2, b'a', b'b'], |r| r.nullable_string(false)),
+            some
+        );
+        assert_eq!(read(&[3, b'a', b'b'], |r| r.nullable_string(true)), some);
+        assert_eq!(read(&[0xff, 0xff], |r| r.nullable_string(false)), Ok(None));
+        assert_eq!(read(&[0], |r| r.nullable_string(true)), Ok(None));
+        assert_eq!(read(&[0], |r| r.string(true)), Err(DecodeError::Null));
+        assert_eq!(read(&[2, 0xff], |r| r.string(true)), Err(DecodeError::Utf8));
+    }
+
+    #[test]
+    fn lengths_that_cannot_be_are_errors() {
+        let minus_two = Err(DecodeError::Length(-2));
+        assert_eq!(read(&[0xff, 0xfe], |r| r.string(false)), minus_two);
+        assert_eq!(
+            read(&(-2i32).to_be_bytes(), |r| r.nullable_bytes(false)).err(),
+            minus_two.clone().err()
+        );
+        assert_eq!(
+            read(&(-2i32).to_be_bytes(), |r| r.array::<i8>(0, false)).err(),
+            minus_two.err()
+        );
+
+        let long = Err(DecodeError::Truncated {
+            needed: i32::MAX as usize,
+            left: 0,
+        });
+        assert_eq!(read(&i32::MAX.to_be_bytes(), |r| r.bytes(false)), long);
+        let array = Err(DecodeError::ArrayLength {
+            elements: i32::MAX as usize,
+            left: 0,
+        });
+        assert_eq!(
+            read(&i32::MAX.to_be_bytes(), |r| r.array::<i8>(0, false)),
+            array
+        );
+
+        // 40,000 bytes are there, but no string of Kafka's is that long.
+        let mut bytes = Vec::new();
+        varint::write_unsigned_varint(&mut bytes, 40_001);
+        bytes.resize(bytes.len() + 40_000, b'x');
+        assert_eq!(
+            read(&bytes, |r| r.string(true)),
+            Err(DecodeError::Length(40_000))
+        );
+    }
+
+    #[test]
+    fn strings_and_bytes_share_the_frame() {
+        let frame = Bytes::from_static(&[0, 1, b'a', 3, b'b', b'c']);
+        let mut r = Reader::new(&frame);
+        let text = r.string(false).unwrap();
+        let bytes = r.bytes(true).unwrap();
+        assert_eq!(
+            (text.as_ptr(), bytes.as_ptr()),
+            (frame[2..].as_ptr(), frame[4..].as_ptr())
+        );
+        assert!(r.is_empty());
+    }
+
+    #[test]
+    fn arrays_take_no_more_than_they_claim() {
+        let mut bytes = 3000i32.to_be_bytes().to_vec();
+        bytes.resize(4 + 3000 * 8, 1);
+        let array: Vec<i64> = read(&bytes, |r| r.array(0, false)).unwrap();
+        assert_eq!((array.len(), array.capacity()), (3000, 3000));
+        let empty: Vec<i64> = read(&[1], |r| r.array(0, true)).unwrap();
+        assert_eq!(empty.capacity(), 0);
+        assert_eq!(read(&[0], |r| r.nullable_array::<i64>(0, true)), Ok(None));
+        assert_eq!(
+            read(&[0], |r| r.array::<i64>(0, true)),
+            Err(DecodeError::Null)
+        );
+    }
+
+    #[test]
+    fn tagged_fields_are_read_or_skipped() {
+        let bytes = [3, 0, 1, 42, 5, 2, 0xaa, 0xbb, 200, 1, 0];
+        let mut found = Vec::new();
+        let mut tags = |tag: u32, r: &mut Reader<'_>| {
+            if tag == 0 {
+                found.push(r.i8()?);
+            }
+            Ok(tag == 0)
+        };
+        assert_eq!(read(&bytes, |r| r.tagged_fields(&mut tags)), Ok(()));
+        assert_eq!(found, [42]);
+        assert_eq!(read(&bytes, |r| r.skip_tagged_fields()), Ok(()));
+    }
+
+    #[test]
+    fn tagged_fields_stay_within_their_size() {
+        let known = |_: u32, r: &mut Reader<'_>| r.i16().map(|_| true);
+        let short = DecodeError::Truncated { needed: 2, left: 1 };
+        assert_eq!(
+            read(&[1, 0, 1, 42, 43], |r| r.tagged_fields(known)),
+            Err(short)
+        );
+        let extra = DecodeError::TaggedSize { tag: 0, extra: 1 };
+        assert_eq!(
+            read(&[1, 0, 3, 1, 2, 3], |r| r.tagged_fields(known)),
+            Err(extra)
+        );
+    }
+}

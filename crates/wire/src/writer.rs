@@ -334,3 +334,103 @@ impl Writer {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn large(byte: u8) -> Bytes {
+        Bytes::from(vec![byte; SPLICE_MIN_BYTES])
+    }
+
+    #[test]
+    fn large_payloads_are_chunks_of_their_own_and_not_copied() {
+        let (first, second) = (large(1), large(2));
+        let mut w = Writer::new();
+        w.payload(&first);
+        w.i16(7);
+        w.bytes(&Bytes::from_static(b"small"), false).unwrap();
+        w.payload(&second);
+        w.payload(&first);
+        w.i8(8);
+        assert_eq!(w.len(), 3 * SPLICE_MIN_BYTES + 12);
+
+        let flat = w.clone().into_bytes();
+        let chunks = w.into_chunks();
+        assert_eq!(chunks.concat(), flat);
+        let lengths: Vec<usize> = chunks.iter().map(Bytes::len).collect();
+        let n = SPLICE_MIN_BYTES;
+        assert_eq!(lengths, [n, 11, n, n, 1]);
+        assert_eq!(chunks[0].as_ptr(), first.as_ptr());
+        assert_eq!(chunks[2].as_ptr(), second.as_ptr());
+    }
+
+    #[test]
+    fn small_payloads_are_one_chunk_and_nothing_is_none() {
+        let mut w = Writer::with_capacity(16);
+        assert!(w.is_empty());
+        assert!(w.clone().into_chunks().is_empty());
+        w.payload(&Bytes::from_static(b"abc"));
+        w.raw(b"de");
+        assert_eq!(w.clone().into_chunks(), [Bytes::from_static(b"abcde")]);
+        assert_eq!(w.clone().into_bytes(), "abcde");
+        w.clear();
+        assert_eq!(w.len(), 0);
+    }
+
+    #[test]
+    fn a_length_can_be_filled_in_later() {
+        let mut w = Writer::new();
+        w.i8(1);
+        let length = w.reserve_i32();
+        w.payload(&large(0));
+        let body = w.len() - 5;
+        w.patch_i32(length, body as i32);
+        assert_eq!(w.into_chunks()[0], [1, 0, 0, 0x10, 0][..]);
+    }
+
+    #[test]
+    fn tagged_fields_get_their_size_before_them() {
+        for size in [
+            0,
+            1,
+            127,
+            128,
+            SPLICE_MIN_BYTES - 1,
+            SPLICE_MIN_BYTES,
+            20_000,
+        ] {
+            let value = Bytes::from(vec![9; size]);
+            let mut w = Writer::new();
+            w.payload(&large(1));
+            w.tagged_field(3, |w| {
+                w.i8(4);
+                w.payload(&value);
+                w.i8(5);
+                Ok(())
+            })
+            .unwrap();
+            let mut expected = large(1).to_vec();
+            expected.push(3);
+            varint::write_unsigned_varint(&mut expected, size as u32 + 2);
+            expected.push(4);
+            expected.extend_from_slice(&value);
+            expected.push(5);
+            assert_eq!(w.len(), expected.len());
+            assert_eq!(w.into_bytes(), expected, "{size}");
+        }
+    }
+
+    #[test]
+    fn strings_longer_than_kafka_allows_are_refused() {
+        let (longest, longer) = ("x".repeat(32_767), "x".repeat(32_768));
+        for flexible in [false, true] {
+            let mut w = Writer::new();
+            assert_eq!(w.string(&longest, flexible), Ok(()));
+            assert_eq!(
+                w.string(&longer, flexible),
+                Err(EncodeError::TooLong(32_768))
+            );
+        }
+    }
+}
