@@ -134,7 +134,8 @@ impl Part<'_> {
             "\n/// {about}\n#[derive(Clone, Debug, PartialEq{derive})]\npub struct {name} {{"
         );
         for field in fields {
-            for line in field.about.lines() {
+            // Prose, in which rustdoc would look for links.
+            for line in field.about.replace('[', "\\[").lines() {
                 let _ = write!(out, "\n/// {}", line.trim());
             }
             let _ = write!(out, "\npub {}: {},", field.name, rust_type(field));

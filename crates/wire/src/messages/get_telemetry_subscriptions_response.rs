@@ -23,7 +23,7 @@ pub struct GetTelemetrySubscriptionsResponse {
     pub telemetry_max_bytes: i32,
     /// Flag to indicate monotonic/counter metrics are to be emitted as deltas or cumulative values.
     pub delta_temporality: bool,
-    /// Requested metrics prefix string match. Empty array: No metrics subscribed, Array[0] empty string: All metrics subscribed.
+    /// Requested metrics prefix string match. Empty array: No metrics subscribed, Array\[0] empty string: All metrics subscribed.
     pub requested_metrics: Vec<KStr>,
 }
 

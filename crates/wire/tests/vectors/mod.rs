@@ -1,4 +1,5 @@
-//! The golden vectors: `name version hex` on each line of `golden.txt`.
+//! The golden vectors, made with Kafka's own classes: `name version hex` on each line. `golden.txt` has the protocol and the
+//! records of `__consumer_offsets`, `golden-internal.txt` those of `__transaction_state` and of the metadata log.
 
 use wire::Bytes;
 
@@ -9,10 +10,13 @@ pub struct Vector {
     pub body: Bytes,
 }
 
-/// All of them, in the order of the file.
+/// All of them.
 pub fn vectors() -> Vec<Vector> {
-    let lines = include_str!("../golden.txt").lines();
-    lines.map(parse).collect()
+    let files = [
+        include_str!("../golden.txt"),
+        include_str!("../golden-internal.txt"),
+    ];
+    files.iter().flat_map(|f| f.lines()).map(parse).collect()
 }
 
 fn parse(line: &str) -> Vector {
