@@ -51,6 +51,7 @@ pub struct Soft {
     pub(crate) classic: Map<KStr, group::classic::Soft>,
     pub(crate) consumer: Map<KStr, group::consumer::Soft>,
     pub(crate) streams: Map<KStr, group::streams::Soft>,
+    pub(crate) offsets: offsets::Soft,
 }
 
 /// Everything that can come due in a shard.
@@ -162,7 +163,9 @@ impl StateMachine for Shard {
     }
 
     fn replay_marker(&mut self, position: Position, producer: Producer, commit: bool) {
-        offsets::replay_marker(&mut self.state, position, producer, commit);
+        for group_id in offsets::replay_marker(&mut self.state, producer, commit) {
+            self.state.last_record.insert(group_id, position.offset + 1);
+        }
     }
 
     fn loaded(&mut self, at: Moment, env: &mut Env<'_>) {
@@ -175,6 +178,7 @@ impl StateMachine for Shard {
     }
 
     fn refused(&mut self, at: Moment, env: &mut Env<'_>) {
+        offsets::refused(&mut self.soft, at, env);
         group::refused(&self.state, &mut self.soft, at, env);
     }
 

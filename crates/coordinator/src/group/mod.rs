@@ -233,9 +233,14 @@ pub(crate) fn remove(ctx: &mut Ctx<'_, '_>, group_id: &KStr) {
     if let Some(group) = state.group(group_id) {
         group.tombstones(group_id, &mut ctx.out.records);
     }
-    classic::forget(ctx.soft, group_id);
-    consumer::forget(ctx.soft, group_id);
-    streams::forget(ctx.soft, group_id);
+    forget(ctx.soft, group_id);
+}
+
+/// Drops the soft state of a group that is gone.
+pub(crate) fn forget(soft: &mut Soft, group_id: &KStr) {
+    classic::forget(soft, group_id);
+    consumer::forget(soft, group_id);
+    streams::forget(soft, group_id);
 }
 
 /// Every record but offsets finds its protocol.
