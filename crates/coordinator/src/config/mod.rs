@@ -1,7 +1,13 @@
 //! What the coordinator can be told by configuration: broker-wide values (S 9.7, C 0.3) and overrides per group (S 9.6).
 //!
-//! Values are checked by whoever builds these structs ([`GroupOverrides::parse`] for group resources); the core only
-//! reads them. `Option` marks the values whose default is adaptive: `None` means that nobody configured it.
+//! The server parses values and builds these structs; [`BrokerConfig::check`] and [`GroupOverrides::check`] say whether they
+//! agree with each other. The core only reads them. `Option` marks the values whose default is adaptive: `None` means that
+//! nobody configured it.
+
+mod check;
+mod overrides;
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
