@@ -49,6 +49,8 @@ impl State {
 pub struct Soft {
     pub(crate) timers: Timers<Timer>,
     pub(crate) classic: Map<KStr, group::classic::Soft>,
+    /// What the command at hand made of a classic group in the belief that its records are written.
+    pub(crate) classic_unconfirmed: Option<group::classic::Unconfirmed>,
     pub(crate) consumer: Map<KStr, group::consumer::Soft>,
     pub(crate) streams: Map<KStr, group::streams::Soft>,
     pub(crate) offsets: offsets::Soft,
@@ -133,6 +135,7 @@ impl StateMachine for Shard {
             },
             |group_id| self.state.wait_for(group_id),
         );
+        self.soft.classic_unconfirmed = None;
         let mut ctx = Ctx {
             at,
             env,

@@ -1,138 +1,154 @@
-//! (to be written)
+//! Classic groups with static membership (KIP-345): JoinGroup, SyncGroup, Heartbeat, LeaveGroup, DescribeGroups, and
+//! what lists, deletions and offsets ask of such a group (C sections 1 to 9).
+//!
+//! The rebalance runs in memory only, in [`Live`]: waiting joins and syncs, ids that were handed out, the state, the
+//! timers. The log hears of a group when it is made, when the leader has assigned, when a static member comes back,
+//! and when the last member is gone; a restart goes on from there (T-2 to T-4). Groups of other protocols are none of
+//! this folder's business: requests for a consumer group with members go to `consumer::classic_member`.
 
-use wire::messages::list_groups_response::ListedGroup;
-use wire::{ErrorCode, KStr, Uuid};
+mod conversion;
+mod describe;
+mod heartbeat;
+mod join;
+mod leave;
+mod live;
+mod offsets;
+mod rebalance;
+mod records;
+mod refused;
+mod reply;
+mod scope;
+mod static_member;
+mod subscription;
+mod sync;
 
-use super::{Admission, OffsetClient};
-use crate::command::Caller;
+use wire::KStr;
+use wire::messages::group_metadata_value::GroupMetadataValue;
+
 use crate::env::{Env, Moment};
+use crate::outcome::Outcome;
 use crate::record::Record;
 use crate::runtime::Position;
-use crate::shard::{Ctx, State};
+use crate::shard::{self, Ctx, State};
 
-/// Hard state.
-#[derive(Debug, Default)]
-pub struct Group {}
+pub(crate) use conversion::{downgraded, snapshot, upgraded};
+pub(crate) use describe::describe;
+pub(crate) use heartbeat::heartbeat;
+pub(crate) use join::join;
+pub(crate) use leave::leave;
+pub use live::Live;
+pub(crate) use offsets::offsets_committed;
+pub(crate) use refused::Unconfirmed;
+pub(crate) use sync::sync;
 
-/// Soft state of one group.
+use conversion::resume;
+use live::GroupState;
+use scope::Scope;
+
+/// Hard state: the latest record. None for a group that exists because offsets were committed (M-9).
 #[derive(Debug, Default)]
-pub struct Soft {}
+pub struct Group {
+    stored: Option<GroupMetadataValue>,
+}
+
+/// Soft state of one group. A group that nobody has talked to since it was loaded may have none: it is what its record
+/// says.
+pub type Soft = Live;
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Timer {
+    /// The join phase, or the initial delay, is over.
+    Join { group_id: KStr },
+    /// Members that have not synced are removed.
+    Sync { group_id: KStr },
+    /// A member, or an id that was handed out, is dropped.
     Session { group_id: KStr, member_id: KStr },
 }
 
-pub(crate) fn fired(_ctx: &mut Ctx<'_, '_>, _timer: Timer) {}
-pub(crate) fn forget(_soft: &mut crate::shard::Soft, _group_id: &KStr) {}
-pub(crate) fn replay(_state: &mut State, _position: Position, _record: Record) {}
-pub(crate) fn loaded(
-    _group: &Group,
-    _group_id: &KStr,
-    _soft: &mut crate::shard::Soft,
-    _at: Moment,
-    _env: &mut Env<'_>,
-) {
-}
-pub(crate) fn refused(
-    _state: &State,
-    _soft: &mut crate::shard::Soft,
-    _at: Moment,
-    _env: &mut Env<'_>,
-) {
+pub(crate) fn fired(ctx: &mut Ctx<'_, '_>, timer: Timer) {
+    let (Timer::Join { group_id } | Timer::Sync { group_id } | Timer::Session { group_id, .. }) =
+        &timer;
+    let Some(scope) = &mut Scope::open(ctx, group_id) else {
+        return;
+    };
+    match &timer {
+        Timer::Join { .. } => rebalance::join_timer_fired(scope),
+        Timer::Sync { .. } => rebalance::sync_timer_fired(scope),
+        Timer::Session { member_id, .. } => rebalance::session_ended(scope, member_id),
+    }
 }
 
-/// An offset was committed for a group that does not exist: a simple group takes its place (C M-9, O-2).
+/// Drops the soft state of a group that is gone, timers included. Nobody waits for an answer of it.
+pub(crate) fn forget(soft: &mut shard::Soft, group_id: &KStr) {
+    let Some(live) = soft.classic.remove(group_id) else {
+        return;
+    };
+    let group_id = &live.group_id;
+    let sessions = live.members().keys().chain(&live.pending_joins);
+    let sessions = sessions.map(|member_id| Timer::Session {
+        group_id: group_id.clone(),
+        member_id: member_id.clone(),
+    });
+    let group = [
+        Timer::Join {
+            group_id: group_id.clone(),
+        },
+        Timer::Sync {
+            group_id: group_id.clone(),
+        },
+    ];
+    for timer in sessions.chain(group) {
+        soft.timers.cancel(&shard::Timer::Classic(timer));
+    }
+}
+
+pub(crate) fn replay(state: &mut State, _position: Position, record: Record) {
+    records::replay(state, record);
+}
+
+/// An offset was committed for a group that does not exist: a simple group takes its place (M-9, O-2).
 pub(crate) fn create_simple(state: &mut State, group_id: &KStr, _position: Position) {
-    state.groups.insert(
-        group_id.to_owned_detached(),
-        super::Group::Classic(Group::default()),
-    );
+    let group = super::Group::Classic(Group::default());
+    state.groups.insert(group_id.to_owned_detached(), group);
 }
 
-/// A member has committed offsets, which keeps it alive in some states (C O-4).
-pub(crate) fn offsets_committed(_ctx: &mut Ctx<'_, '_>, _group_id: &KStr, _member_id: &KStr) {}
-
-/// The group as an upgrade needs it (C G-2, G-4), in whatever state it is.
-pub(crate) fn snapshot(
-    _state: &State,
-    _soft: &crate::shard::Soft,
-    _group_id: &KStr,
-) -> Option<Snapshot> {
-    None
-}
-
-/// A consumer group takes its place (C G-3): open joins and syncs get REBALANCE_IN_PROGRESS, soft state is forgotten.
-/// The caller writes the records.
-pub(crate) fn upgraded(_ctx: &mut Ctx<'_, '_>, _group_id: &KStr) {}
-
-/// It takes the place of a consumer group, in state Stable (C G-13). The caller has written the records; soft state is
-/// made from `group`, which is what their replay will yield but for protocols that the record does not hold.
-/// With `rebalance`, a rebalance is prepared at once.
-pub(crate) fn downgraded(
-    _ctx: &mut Ctx<'_, '_>,
-    _group_id: &KStr,
-    _group: Snapshot,
-    _rebalance: bool,
+/// Members get a full session. A group that is larger than now allowed has to assemble anew (T-3).
+pub(crate) fn loaded(
+    group: &Group,
+    group_id: &KStr,
+    soft: &mut shard::Soft,
+    at: Moment,
+    env: &mut Env<'_>,
 ) {
+    let live = group.restore(group_id);
+    if live.state() == GroupState::Empty {
+        return;
+    }
+    let oversized = live.members().len() > env.config.broker.classic_max_size;
+    resume(soft, at, env, live);
+    let mut out = Outcome::default();
+    if oversized && let Some(scope) = &mut Scope::of(soft, &mut out, env, at, group_id) {
+        rebalance::prepare(scope);
+    }
 }
 
-use super::migration::Snapshot;
+pub(crate) fn refused(_state: &State, soft: &mut shard::Soft, at: Moment, env: &mut Env<'_>) {
+    refused::refused(soft, at, env);
+}
 
-use wire::messages::{
-    heartbeat_request::HeartbeatRequest, join_group_request::JoinGroupRequest,
-    leave_group_request::LeaveGroupRequest, sync_group_request::SyncGroupRequest,
-};
-
-pub(crate) fn join(_ctx: &mut Ctx<'_, '_>, _caller: &Caller, _request: &JoinGroupRequest) {}
-pub(crate) fn sync(_ctx: &mut Ctx<'_, '_>, _caller: &Caller, _request: &SyncGroupRequest) {}
-pub(crate) fn heartbeat(_ctx: &mut Ctx<'_, '_>, _caller: &Caller, _request: &HeartbeatRequest) {}
-pub(crate) fn leave(_ctx: &mut Ctx<'_, '_>, _caller: &Caller, _request: &LeaveGroupRequest) {}
-pub(crate) fn describe(_ctx: &mut Ctx<'_, '_>, _caller: &Caller, _group_id: &KStr) {}
+/// Looks at the group as it is now, whether it lives in memory or not.
+fn read<R>(group: &Group, soft: &shard::Soft, group_id: &KStr, look: impl FnOnce(&Live) -> R) -> R {
+    match soft.classic.get(group_id) {
+        Some(live) => look(live),
+        None => look(&group.restore(group_id)),
+    }
+}
 
 impl Group {
-    pub(crate) fn admit_commit(
-        &self,
-        _soft: &crate::shard::Soft,
-        _group_id: &KStr,
-        _client: &OffsetClient<'_>,
-    ) -> Result<Admission, ErrorCode> {
-        Ok(Admission::All)
-    }
-    pub(crate) fn is_subscribed(
-        &self,
-        _soft: &crate::shard::Soft,
-        _group_id: &KStr,
-        _topic: &str,
-    ) -> bool {
-        false
-    }
-    pub(crate) fn admit_offset_delete(
-        &self,
-        _soft: &crate::shard::Soft,
-        _group_id: &KStr,
-    ) -> Result<(), ErrorCode> {
-        Ok(())
-    }
-    /// False in states in which no offset of the group expires, not even by a time of its own (C E-2).
-    pub(crate) fn expires_offsets(&self, _soft: &crate::shard::Soft, _group_id: &KStr) -> bool {
-        true
-    }
-    pub(crate) fn offset_expired(
-        &self,
-        _soft: &crate::shard::Soft,
-        _group_id: &KStr,
-        commit_time_ms: i64,
-        now_ms: i64,
-        retention_ms: i64,
-    ) -> bool {
-        now_ms - commit_time_ms >= retention_ms
-    }
-    pub(crate) fn is_empty(&self, _soft: &crate::shard::Soft, _group_id: &KStr) -> bool {
-        true
-    }
-    pub(crate) fn tombstones(&self, _group_id: &KStr, _records: &mut Vec<Record>) {}
-    pub(crate) fn listed(&self, _soft: &crate::shard::Soft, _group_id: &KStr) -> ListedGroup {
-        ListedGroup::default()
+    pub(crate) fn tombstones(&self, group_id: &KStr, records: &mut Vec<Record>) {
+        records.push(records::tombstone(group_id));
     }
 }
+
+#[cfg(test)]
+mod tests;
