@@ -134,7 +134,9 @@ pub fn refine(input: &WarmupInput<'_>) -> Refined {
     let group = Present::new(input);
     let mut held = Vec::new();
     for (member_id, tasks) in input.target {
-        let Some(to) = group.members.get(member_id).copied() else { continue };
+        let Some(to) = group.members.get(member_id).copied() else {
+            continue;
+        };
         for task in tasks_of(&tasks.active).filter(|task| group.stateful.contains(&task.subtopology)) {
             if let Some(owner) = group.judge(&task, to, &mut refined) {
                 held.push(Held { task, to, owner });
@@ -251,7 +253,9 @@ impl<'a> Present<'a> {
             return Ok(None);
         }
         match previous {
-            Some(Stage::Warming { lag: lowest, deadline_ms }) if self.input.now_ms >= deadline_ms && !fell(lag, lowest) => {
+            Some(Stage::Warming { lag: lowest, deadline_ms })
+                if self.input.now_ms >= deadline_ms && !fell(lag, lowest) =>
+            {
                 Ok(Some(Finish::Deadline))
             }
             _ => Err(owner),
@@ -268,9 +272,8 @@ impl<'a> Present<'a> {
     /// the same changelogs, so the highest offset is the least lag, also where ends are not known. A holder that has
     /// reported nothing counts as at offset 0.
     fn furthest(&self, task: &TaskId, to: &StreamsMember) -> Option<&'a StreamsMember> {
-        let standing = |member: &StreamsMember| {
-            (member.task_offsets.get(task).copied().unwrap_or(0), holds(member, task))
-        };
+        let standing =
+            |member: &StreamsMember| (member.task_offsets.get(task).copied().unwrap_or(0), holds(member, task));
         let copies = self.copies.get(task)?;
         let own = copies.iter().filter(|each| each.process_id == to.process_id).map(|each| standing(each)).max();
         let best = copies.iter().copied().max_by_key(|each| (standing(each), Reverse(&each.member_id)))?;
@@ -324,7 +327,9 @@ impl<'a> Present<'a> {
         for _ in 0..places {
             let heads = queues.iter().filter_map(|(to, queue)| Some((to, &queue.last()?.task)));
             let next = heads.min_by_key(|(to, task)| (running.get(*to).copied().unwrap_or(0), *task));
-            let Some(to) = next.map(|(to, _)| *to) else { break };
+            let Some(to) = next.map(|(to, _)| *to) else {
+                break;
+            };
             *running.entry(to).or_default() += 1;
             if let Some(each) = queues.get_mut(to).and_then(Vec::pop) {
                 self.warm(each, each.to, Role::Warmup, refined);
