@@ -45,6 +45,8 @@ pub enum Check {
     OneOfAnyCase(&'static [&'static str]),
     /// A list with at least one element.
     NotEmpty,
+    /// A list without repetitions; other lists drop them.
+    Distinct,
     /// `*`, or a list of `partition:broker`.
     Replicas,
 }

@@ -11,6 +11,8 @@ pub enum ValueError {
     Invalid { key: &'static str, value: String, why: String },
     #[error("Configuration '{0}' values must not be empty.")]
     EmptyElement(&'static str),
+    #[error("{0} must not contain duplicate tag keys.")]
+    DuplicateTag(&'static str),
     #[error("Configuration '{0}' must not be empty. Valid values include: any non-empty value")]
     EmptyList(&'static str),
 }
@@ -24,7 +26,7 @@ pub enum Value {
     Double(f64),
     /// STRING, CLASS and PASSWORD.
     Text(String),
-    /// Each element once, in the order given.
+    /// In the order given; each element once, as Kafka does, unless the key's check is about that.
     List(Vec<String>),
 }
 
@@ -69,7 +71,7 @@ fn parse_list(key: &Key, text: &str) -> Result<Value, ValueError> {
         if element.is_empty() {
             return Err(ValueError::EmptyElement(key.name));
         }
-        if !elements.iter().any(|e| e == element) {
+        if key.check == Check::Distinct || !elements.iter().any(|e| e == element) {
             elements.push(element.to_owned());
         }
     }
@@ -98,6 +100,9 @@ fn check(key: &Key, value: &Value) -> Result<(), ValueError> {
         }
         (Check::NotEmpty, Value::List(list)) if list.is_empty() => Err(ValueError::EmptyList(key.name)),
         (Check::NotEmpty, Value::Text(text)) if text.is_empty() => Err(ValueError::EmptyList(key.name)),
+        (Check::Distinct, Value::List(list)) if list.iter().enumerate().any(|(at, e)| list[..at].contains(e)) => {
+            Err(ValueError::DuplicateTag(key.name))
+        }
         (Check::Replicas, Value::List(list)) => check_replicas(key, list),
         _ => Ok(()),
     }
