@@ -98,6 +98,11 @@ impl Shard {
         &self.state
     }
 
+    #[cfg(test)]
+    pub(crate) fn soft(&self) -> &Soft {
+        &self.soft
+    }
+
     /// Armed timers, by deadline: names as the coordinator oracle writes them are made by the tests.
     pub fn timers(&self) -> Vec<(u64, String)> {
         self.soft

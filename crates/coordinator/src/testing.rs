@@ -61,15 +61,9 @@ impl Bench {
     pub fn with_config(broker: BrokerConfig) -> Self {
         let mut bench = Bench {
             cell: Cell::new(Shard::new(), MemoryLog::default()),
-            now: Moment {
-                mono_ms: 10_000,
-                wall_ms: 1_000_000,
-            },
+            now: Moment { mono_ms: 10_000, wall_ms: 1_000_000 },
             topics: Arc::default(),
-            config: Arc::new(GroupConfigs {
-                broker,
-                ..GroupConfigs::default()
-            }),
+            config: Arc::new(GroupConfigs { broker, ..GroupConfigs::default() }),
             ids: SeededIds::default(),
             topic_ids: 0,
             members_total: 0,
@@ -145,17 +139,10 @@ impl Bench {
         self.calls += 1;
         let id = self.calls;
         let completed = Arc::clone(&self.completed);
-        let mut env = Env {
-            topics: &self.topics,
-            config: &self.config,
-            ids: &mut self.ids,
-            members_total: self.members_total,
-        };
+        let mut env =
+            Env { topics: &self.topics, config: &self.config, ids: &mut self.ids, members_total: self.members_total };
         let called = self.cell.call(self.now, &mut env, command, move |answer| {
-            completed
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .push((id, answer));
+            completed.lock().unwrap_or_else(PoisonError::into_inner).push((id, answer));
         });
         called.released.deliver();
         self.effects.extend(called.effects);
@@ -187,20 +174,12 @@ impl Bench {
 
     /// The answers that came late since the last look, in their order.
     pub fn completed(&mut self) -> Vec<(CallId, Answer)> {
-        std::mem::take(
-            &mut *self
-                .completed
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner),
-        )
+        std::mem::take(&mut *self.completed.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Takes the late answer to one command, if it came.
     pub fn answer(&mut self, id: CallId) -> Option<Answer> {
-        let mut completed = self
-            .completed
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut completed = self.completed.lock().unwrap_or_else(PoisonError::into_inner);
         let index = completed.iter().position(|(of, _)| *of == id)?;
         Some(completed.remove(index).1)
     }
@@ -208,9 +187,7 @@ impl Bench {
     /// Takes the late reply to one command, which has to be there.
     #[track_caller]
     pub fn reply(&mut self, id: CallId) -> Reply {
-        self.answer(id)
-            .expect("the command is still parked")
-            .expect("the command was not served")
+        self.answer(id).expect("the command is still parked").expect("the command was not served")
     }
 
     /// The records written since the last look.
@@ -229,11 +206,7 @@ impl Bench {
     /// Armed timers with the milliseconds that are left, by deadline.
     pub fn timers(&self) -> Vec<(u64, String)> {
         let left = |at: u64| at.saturating_sub(self.now.mono_ms);
-        self.shard()
-            .timers()
-            .into_iter()
-            .map(|(at, name)| (left(at), name))
-            .collect()
+        self.shard().timers().into_iter().map(|(at, name)| (left(at), name)).collect()
     }
 
     /// The topic image that commands see.
@@ -250,33 +223,20 @@ impl Bench {
             },
             |topic| topic.id,
         );
-        self.set_topic_metadata(
-            name,
-            TopicMetadata {
-                id,
-                partitions,
-                rack: None,
-            },
-        );
+        self.set_topic_metadata(name, TopicMetadata { id, partitions, rack: None });
         id
     }
 
     /// Sets a topic as given and tells the shard.
     pub fn set_topic_metadata(&mut self, name: &str, metadata: TopicMetadata) {
         Arc::make_mut(&mut self.topics).insert(KStr::copy(name), metadata);
-        self.send(Command::TopicsChanged {
-            changed: vec![KStr::copy(name)],
-            deleted: Vec::new(),
-        });
+        self.send(Command::TopicsChanged { changed: vec![KStr::copy(name)], deleted: Vec::new() });
     }
 
     /// Deletes a topic and tells the shard.
     pub fn delete_topic(&mut self, name: &str) {
         if let Some(old) = Arc::make_mut(&mut self.topics).remove(name) {
-            self.send(Command::TopicsChanged {
-                changed: Vec::new(),
-                deleted: vec![(KStr::copy(name), old.id)],
-            });
+            self.send(Command::TopicsChanged { changed: Vec::new(), deleted: vec![(KStr::copy(name), old.id)] });
         }
     }
 
@@ -292,9 +252,7 @@ impl Bench {
     /// Replaces the configuration of a group and tells the shard.
     pub fn configure_group(&mut self, group_id: &str, overrides: GroupOverrides) {
         let group_id = KStr::copy(group_id);
-        Arc::make_mut(&mut self.config)
-            .groups
-            .insert(group_id.clone(), Arc::new(overrides));
+        Arc::make_mut(&mut self.config).groups.insert(group_id.clone(), Arc::new(overrides));
         self.send(Command::GroupConfigChanged { group_id });
     }
 
@@ -318,23 +276,13 @@ impl Bench {
     }
 
     fn reload(&mut self) {
-        let mut env = Env {
-            topics: &self.topics,
-            config: &self.config,
-            ids: &mut self.ids,
-            members_total: self.members_total,
-        };
-        self.cell
-            .load(Shard::new(), self.now, &mut env)
-            .expect("what the shard wrote can be read");
+        let mut env =
+            Env { topics: &self.topics, config: &self.config, ids: &mut self.ids, members_total: self.members_total };
+        self.cell.load(Shard::new(), self.now, &mut env).expect("what the shard wrote can be read");
     }
 }
 
 /// A caller of version `api_version`, as most tests need it.
 pub fn caller(api_version: i16) -> Caller {
-    Caller {
-        client_id: KStr::from("client"),
-        client_host: KStr::from("/127.0.0.1"),
-        api_version,
-    }
+    Caller { client_id: KStr::from("client"), client_host: KStr::from("/127.0.0.1"), api_version }
 }

@@ -52,14 +52,7 @@ impl StateMachine for Toy {
     type Record = (u8, Option<u8>);
     type Effect = ();
 
-    fn handle(
-        &mut self,
-        at: Moment,
-        _env: &mut Env<'_>,
-        ticket: Ticket,
-        command: Do,
-        out: &mut Decision<Toy>,
-    ) {
+    fn handle(&mut self, at: Moment, _env: &mut Env<'_>, ticket: Ticket, command: Do, out: &mut Decision<Toy>) {
         match command {
             Do::Set(key, value) => {
                 out.records.push((key, Some(value)));
@@ -110,8 +103,7 @@ impl StateMachine for Toy {
     }
 
     fn replay(&mut self, position: Position, (key, value): (u8, Option<u8>)) {
-        self.values
-            .insert(key, (value.unwrap_or(0), position.offset + 1));
+        self.values.insert(key, (value.unwrap_or(0), position.offset + 1));
     }
 
     fn replay_marker(&mut self, position: Position, producer: Producer, commit: bool) {
@@ -136,10 +128,7 @@ impl StateMachine for Toy {
 
     fn encode((key, value): &(u8, Option<u8>)) -> Result<RawRecord, String> {
         let value = value.ok_or("no encoding")?;
-        Ok(RawRecord {
-            key: Bytes::copy_from_slice(&[*key]),
-            value: Some(Bytes::copy_from_slice(&[value])),
-        })
+        Ok(RawRecord { key: Bytes::copy_from_slice(&[*key]), value: Some(Bytes::copy_from_slice(&[value])) })
     }
 
     fn decode(raw: &RawRecord) -> Result<Option<(u8, Option<u8>)>, String> {
@@ -182,42 +171,17 @@ impl Rig {
     }
 
     fn load(&mut self) -> Result<(), LogError> {
-        let mut env = Env {
-            topics: &self.topics,
-            config: &self.config,
-            ids: &mut self.ids,
-            members_total: 0,
-        };
-        self.cell.load(
-            Toy::default(),
-            Moment {
-                mono_ms: self.now_ms,
-                wall_ms: 0,
-            },
-            &mut env,
-        )
+        let mut env = Env { topics: &self.topics, config: &self.config, ids: &mut self.ids, members_total: 0 };
+        self.cell.load(Toy::default(), Moment { mono_ms: self.now_ms, wall_ms: 0 }, &mut env)
     }
 
     /// The reply at once, or none; a late one is filed under `name`.
     fn call(&mut self, name: u8, command: Do) -> Option<Result<Shown, Unavailable>> {
         let late = Arc::clone(&self.late);
-        let at = Moment {
-            mono_ms: self.now_ms,
-            wall_ms: 7,
-        };
-        let mut env = Env {
-            topics: &self.topics,
-            config: &self.config,
-            ids: &mut self.ids,
-            members_total: 0,
-        };
-        let Called {
-            reply,
-            effects: _,
-            released,
-        } = self.cell.call(at, &mut env, command, move |reply| {
-            late.lock().unwrap().push((name, reply))
-        });
+        let at = Moment { mono_ms: self.now_ms, wall_ms: 7 };
+        let mut env = Env { topics: &self.topics, config: &self.config, ids: &mut self.ids, members_total: 0 };
+        let Called { reply, effects: _, released } =
+            self.cell.call(at, &mut env, command, move |reply| late.lock().unwrap().push((name, reply)));
         released.deliver();
         reply
     }
@@ -257,21 +221,10 @@ fn a_read_waits_for_the_last_record_of_what_it_shows() {
     rig.make_durable();
     rig.late();
     rig.call(2, Do::Set(2, 6));
-    assert_eq!(
-        rig.call(3, Do::Get(2)),
-        None,
-        "it would show what a crash undoes"
-    );
-    assert_eq!(
-        rig.call(4, Do::Get(1)),
-        Some(Ok(Shown("get", 5))),
-        "what it shows is durable"
-    );
+    assert_eq!(rig.call(3, Do::Get(2)), None, "it would show what a crash undoes");
+    assert_eq!(rig.call(4, Do::Get(1)), Some(Ok(Shown("get", 5))), "what it shows is durable");
     rig.make_durable();
-    assert_eq!(
-        rig.late(),
-        [(2, Ok(Shown("set", 6))), (3, Ok(Shown("get", 6)))]
-    );
+    assert_eq!(rig.late(), [(2, Ok(Shown("set", 6))), (3, Ok(Shown("get", 6)))]);
 }
 
 #[test]
@@ -303,16 +256,9 @@ fn a_parked_command_is_answered_by_a_later_one_and_waits_for_its_records() {
     rig.make_durable();
     assert_eq!(rig.late(), []);
     assert_eq!(rig.call(2, Do::Finish(8)), None);
-    assert_eq!(
-        rig.late(),
-        [],
-        "the record that it depends on is not durable"
-    );
+    assert_eq!(rig.late(), [], "the record that it depends on is not durable");
     rig.make_durable();
-    assert_eq!(
-        rig.late(),
-        [(2, Ok(Shown("finish", 8))), (1, Ok(Shown("parked", 8)))]
-    );
+    assert_eq!(rig.late(), [(2, Ok(Shown("finish", 8))), (1, Ok(Shown("parked", 8)))]);
     assert!(rig.cell.open.is_empty(), "nobody is left behind");
 }
 
@@ -331,21 +277,10 @@ fn a_clean_refusal_fails_the_command_and_nothing_else() {
         let mut rig = Rig::new(Durability::Immediate);
         rig.call(1, Do::Set(1, 1));
         rig.cell.log_mut().fail_next_append(error.clone());
-        assert_eq!(
-            rig.call(2, Do::Set(1, 2)),
-            Some(Err(Unavailable::Refused(error)))
-        );
+        assert_eq!(rig.call(2, Do::Set(1, 2)), Some(Err(Unavailable::Refused(error))));
         assert_eq!(rig.cell.machine().refusals, 1, "the machine is told");
-        assert_eq!(
-            rig.call(3, Do::Get(1)),
-            Some(Ok(Shown("get", 1))),
-            "nothing of it happened"
-        );
-        assert_eq!(
-            rig.call(4, Do::Set(1, 3)),
-            Some(Ok(Shown("set", 3))),
-            "the shard goes on"
-        );
+        assert_eq!(rig.call(3, Do::Get(1)), Some(Ok(Shown("get", 1))), "nothing of it happened");
+        assert_eq!(rig.call(4, Do::Set(1, 3)), Some(Ok(Shown("set", 3))), "the shard goes on");
         assert_eq!(rig.cell.log().end(), 2);
     }
 }
@@ -365,10 +300,7 @@ fn a_clean_refusal_fails_every_reply_of_the_outcome() {
 fn a_command_that_parks_is_answered_if_its_record_is_refused() {
     let mut rig = Rig::new(Durability::Immediate);
     rig.cell.log_mut().fail_next_append(LogError::NoSpace);
-    assert_eq!(
-        rig.call(1, Do::Park(Some(1))),
-        Some(Err(Unavailable::Refused(LogError::NoSpace)))
-    );
+    assert_eq!(rig.call(1, Do::Park(Some(1))), Some(Err(Unavailable::Refused(LogError::NoSpace))));
     assert!(rig.cell.open.is_empty());
 }
 
@@ -385,10 +317,7 @@ fn a_refusal_leaves_those_alone_that_wait_for_earlier_records() {
 #[test]
 fn a_record_that_cannot_be_encoded_refuses_the_command_only() {
     let mut rig = Rig::new(Durability::Immediate);
-    assert_eq!(
-        rig.call(1, Do::Unencodable),
-        Some(Err(Unavailable::Refused(LogError::Refused(-1))))
-    );
+    assert_eq!(rig.call(1, Do::Unencodable), Some(Err(Unavailable::Refused(LogError::Refused(-1)))));
     assert_eq!(rig.cell.machine().refusals, 1);
     assert_eq!(rig.call(2, Do::Set(1, 1)), Some(Ok(Shown("set", 1))));
 }
@@ -402,16 +331,10 @@ fn a_failed_log_poisons_the_shard_until_it_loads_again() {
     rig.late();
     rig.call(3, Do::Set(1, 2));
     rig.call(4, Do::Sleep(1, 5));
-    rig.cell
-        .log_mut()
-        .fail_next_append(LogError::Failed("disk".into()));
+    rig.cell.log_mut().fail_next_append(LogError::Failed("disk".into()));
     let gone = || Err(Unavailable::NotCoordinator);
     assert_eq!(rig.call(5, Do::Set(1, 3)), Some(gone()));
-    assert_eq!(
-        rig.late(),
-        [(3, gone()), (1, gone())],
-        "those that wait and those that are parked"
-    );
+    assert_eq!(rig.late(), [(3, gone()), (1, gone())], "those that wait and those that are parked");
     assert!(rig.cell.is_poisoned());
     assert_eq!(rig.cell.next_wakeup(), None, "no timer fires");
     assert_eq!(rig.call(6, Do::Get(1)), Some(gone()));
@@ -419,11 +342,7 @@ fn a_failed_log_poisons_the_shard_until_it_loads_again() {
 
     rig.cell.log_mut().lose_unsynced();
     rig.load().unwrap();
-    assert_eq!(
-        rig.call(7, Do::Get(1)),
-        Some(Ok(Shown("get", 1))),
-        "what was durable is back"
-    );
+    assert_eq!(rig.call(7, Do::Get(1)), Some(Ok(Shown("get", 1))), "what was durable is back");
     assert_eq!(rig.cell.machine().loads, 1);
 }
 
@@ -432,10 +351,7 @@ fn an_append_behind_a_newer_term_poisons_the_shard() {
     let mut rig = Rig::new(Durability::Immediate);
     rig.call(1, Do::Set(1, 1));
     rig.cell.log_mut().fence();
-    assert_eq!(
-        rig.call(2, Do::Set(1, 2)),
-        Some(Err(Unavailable::NotCoordinator))
-    );
+    assert_eq!(rig.call(2, Do::Set(1, 2)), Some(Err(Unavailable::NotCoordinator)));
     assert!(rig.cell.is_poisoned());
 }
 
@@ -448,64 +364,29 @@ fn nothing_is_served_before_the_log_is_loaded() {
 
 #[test]
 fn an_entry_that_cannot_be_read_fails_the_load_and_an_unknown_type_does_not() {
-    let entry = |key: &[u8]| RawRecord {
-        key: Bytes::copy_from_slice(key),
-        value: Some(Bytes::from_static(b"x")),
-    };
+    let entry = |key: &[u8]| RawRecord { key: Bytes::copy_from_slice(key), value: Some(Bytes::from_static(b"x")) };
     let mut rig = Rig::new(Durability::Immediate);
-    rig.cell
-        .log_mut()
-        .append(1, 0, 0, None, &[entry(&[255])])
-        .unwrap();
+    rig.cell.log_mut().append(1, 0, 0, None, &[entry(&[255])]).unwrap();
     rig.load().unwrap();
-    assert_eq!(
-        rig.call(1, Do::Get(255)),
-        Some(Ok(Shown("get", 0))),
-        "skipped"
-    );
+    assert_eq!(rig.call(1, Do::Get(255)), Some(Ok(Shown("get", 0))), "skipped");
 
-    rig.cell
-        .log_mut()
-        .append(2, 1, 0, None, &[entry(&[1, 2])])
-        .unwrap();
+    rig.cell.log_mut().append(2, 1, 0, None, &[entry(&[1, 2])]).unwrap();
     let error = rig.load().unwrap_err();
-    assert!(
-        matches!(&error, LogError::Failed(text) if text.contains("offset 1")),
-        "{error}"
-    );
+    assert!(matches!(&error, LogError::Failed(text) if text.contains("offset 1")), "{error}");
 }
 
 #[test]
 fn records_of_a_transaction_carry_their_producer_and_its_end_is_replayed() {
     let mut rig = Rig::new(Durability::Manual);
     assert_eq!(rig.call(1, Do::InTransaction(PRODUCER, 4)), None);
-    assert_eq!(
-        rig.call(2, Do::End(PRODUCER, true)),
-        None,
-        "the marker has to be durable as well"
-    );
+    assert_eq!(rig.call(2, Do::End(PRODUCER, true)), None, "the marker has to be durable as well");
     assert_eq!(rig.cell.machine().markers, [(1, PRODUCER, true)]);
     rig.make_durable();
     assert_eq!(rig.late().len(), 2);
-    assert!(matches!(
-        rig.cell.log().entries()[0],
-        LogEntry::Record {
-            producer: Some(PRODUCER),
-            timestamp_ms: 7,
-            ..
-        }
-    ));
-    assert_eq!(
-        rig.call(3, Do::Set(1, 1)),
-        None,
-        "the marker took an offset of its own"
-    );
+    assert!(matches!(rig.cell.log().entries()[0], LogEntry::Record { producer: Some(PRODUCER), timestamp_ms: 7, .. }));
+    assert_eq!(rig.call(3, Do::Set(1, 1)), None, "the marker took an offset of its own");
     rig.load().unwrap();
-    assert_eq!(
-        rig.cell.machine().markers,
-        [(1, PRODUCER, true)],
-        "loading sees the same"
-    );
+    assert_eq!(rig.cell.machine().markers, [(1, PRODUCER, true)], "loading sees the same");
     assert_eq!(rig.cell.machine().values[&1], (1, 3));
 }
 
@@ -533,11 +414,7 @@ fn one_wakeup_fires_one_timer_which_may_silence_the_next() {
     while rig.cell.next_wakeup().is_some_and(|at| at <= rig.now_ms) {
         rig.call(0, Do::Tick);
     }
-    assert_eq!(
-        rig.cell.machine().fired,
-        [1, 5],
-        "1 silenced 2 although both were due"
-    );
+    assert_eq!(rig.cell.machine().fired, [1, 5], "1 silenced 2 although both were due");
 }
 
 #[test]

@@ -63,12 +63,7 @@ impl MemoryLog {
         for record in records {
             let record = record.encode().expect("a record of a test fits its schema");
             let offset = self.end();
-            self.entries.push(LogEntry::Record {
-                offset,
-                timestamp_ms: 0,
-                producer: None,
-                record,
-            });
+            self.entries.push(LogEntry::Record { offset, timestamp_ms: 0, producer: None, record });
         }
         self.make_durable();
     }
@@ -109,12 +104,7 @@ impl StateLog for MemoryLog {
         self.check(term, expected_end)?;
         for record in batch {
             let (offset, record) = (self.end(), record.clone());
-            self.entries.push(LogEntry::Record {
-                offset,
-                timestamp_ms,
-                producer,
-                record,
-            });
+            self.entries.push(LogEntry::Record { offset, timestamp_ms, producer, record });
         }
         Ok(self.written())
     }
@@ -129,11 +119,7 @@ impl StateLog for MemoryLog {
     ) -> Result<u64, LogError> {
         self.check(term, expected_end)?;
         let offset = self.end();
-        self.entries.push(LogEntry::Marker {
-            offset,
-            producer,
-            commit,
-        });
+        self.entries.push(LogEntry::Marker { offset, producer, commit });
         Ok(self.written())
     }
 
@@ -145,9 +131,7 @@ impl StateLog for MemoryLog {
 /// The record of an entry; markers have none.
 pub(super) fn record(entry: &LogEntry) -> Option<Record> {
     match entry {
-        LogEntry::Record { record, .. } => Record::decode(record)
-            .expect("what the shard wrote can be read")
-            .into(),
+        LogEntry::Record { record, .. } => Record::decode(record).expect("what the shard wrote can be read").into(),
         LogEntry::Marker { .. } => None,
     }
 }

@@ -14,9 +14,7 @@ use crate::shard::{Ctx, Soft};
 
 pub(crate) fn describe(ctx: &mut Ctx<'_, '_>, caller: &Caller, group_id: &KStr) {
     let described = match ctx.state.group(group_id) {
-        Some(group::Group::Classic(stored)) => {
-            read(stored, ctx.soft, group_id, |live| described(live, group_id))
-        }
+        Some(group::Group::Classic(stored)) => read(stored, ctx.soft, group_id, |live| described(live, group_id)),
         Some(_) => absent(caller, group_id, "is not a classic group."),
         None => absent(caller, group_id, "not found."),
     };
@@ -25,11 +23,8 @@ pub(crate) fn describe(ctx: &mut Ctx<'_, '_>, caller: &Caller, group_id: &KStr) 
 
 /// Clients before v6 are told of a dead group instead of an error (C D-2).
 fn absent(caller: &Caller, group_id: &KStr, why: &str) -> DescribedGroup {
-    let mut described = DescribedGroup {
-        group_id: group_id.clone(),
-        group_state: KStr::from("Dead"),
-        ..Default::default()
-    };
+    let mut described =
+        DescribedGroup { group_id: group_id.clone(), group_state: KStr::from("Dead"), ..Default::default() };
     if caller.api_version >= 6 {
         described.error_code = ErrorCode::GroupIdNotFound.code();
         described.error_message = Some(KStr::from(format!("Group {group_id} {why}")));
@@ -48,9 +43,7 @@ fn described(live: &Live, group_id: &KStr) -> DescribedGroup {
         group_instance_id: member.instance_id.clone(),
         client_id: member.client_id.clone(),
         client_host: member.client_host.clone(),
-        member_metadata: protocol
-            .as_ref()
-            .map_or_else(Bytes::new, |protocol| member.metadata(protocol)),
+        member_metadata: protocol.as_ref().map_or_else(Bytes::new, |protocol| member.metadata(protocol)),
         member_assignment: member.assignment.clone(),
     };
     DescribedGroup {

@@ -30,12 +30,7 @@ pub(crate) fn join(ctx: &mut Ctx<'_, '_>, caller: &Caller, request: &JoinGroupRe
         return refuse(ctx, caller, ErrorCode::InvalidGroupId, &request.member_id);
     }
     if !sessions.contains(&request.session_timeout_ms) {
-        return refuse(
-            ctx,
-            caller,
-            ErrorCode::InvalidSessionTimeout,
-            &request.member_id,
-        );
+        return refuse(ctx, caller, ErrorCode::InvalidSessionTimeout, &request.member_id);
     }
     match ctx.state.group(&request.group_id) {
         Some(Group::Classic(_)) => {}
@@ -43,12 +38,7 @@ pub(crate) fn join(ctx: &mut Ctx<'_, '_>, caller: &Caller, request: &JoinGroupRe
             return consumer::classic_member::join(ctx, caller, request);
         }
         Some(Group::Streams(group)) if !group.is_empty() => {
-            return refuse(
-                ctx,
-                caller,
-                ErrorCode::InconsistentGroupProtocol,
-                &KStr::EMPTY,
-            );
+            return refuse(ctx, caller, ErrorCode::InconsistentGroupProtocol, &KStr::EMPTY);
         }
         // Nobody can know a member id of a group that is not there (C J-4).
         _ if !request.member_id.is_empty() => {
@@ -56,24 +46,13 @@ pub(crate) fn join(ctx: &mut Ctx<'_, '_>, caller: &Caller, request: &JoinGroupRe
         }
         _ => create(ctx, &request.group_id),
     }
-    let waiting = Waiting {
-        ticket: ctx.ticket,
-        api_version: caller.api_version,
-    };
-    let join = Join {
-        request,
-        caller,
-        waiting,
-    };
+    let waiting = Waiting { ticket: ctx.ticket, api_version: caller.api_version };
+    let join = Join { request, caller, waiting };
     dispatch(ctx, &join);
 }
 
 fn refuse(ctx: &mut Ctx<'_, '_>, caller: &Caller, error: ErrorCode, member_id: &KStr) {
-    ctx.reply(reply::join_failed(
-        error,
-        member_id.clone(),
-        caller.api_version,
-    ));
+    ctx.reply(reply::join_failed(error, member_id.clone(), caller.api_version));
 }
 
 /// Makes an empty classic group, in the place of an empty group of another protocol if there is one (C J-3, J-5). It
@@ -130,9 +109,7 @@ fn has_room(scope: &Scope<'_>, request: &JoinGroupRequest) -> bool {
     match group.state() {
         GroupState::Empty => true,
         _ if returns => true,
-        GroupState::CompletingRebalance | GroupState::Stable => {
-            member.is_some() || group.members().len() < limit
-        }
+        GroupState::CompletingRebalance | GroupState::Stable => member.is_some() || group.members().len() < limit,
         GroupState::PreparingRebalance => match member {
             Some(member) if member.awaiting_join.is_some() => true,
             Some(_) => group.members().len() <= limit || group.open_joins() < limit,
@@ -169,10 +146,7 @@ fn new_dynamic_member(scope: &mut Scope<'_>, join: &Join<'_>) {
 fn add_member(scope: &mut Scope<'_>, join: &Join<'_>, member_id: KStr) {
     let (request, caller) = (join.request, join.caller);
     let member = Member {
-        instance_id: request
-            .group_instance_id
-            .as_ref()
-            .map(KStr::to_owned_detached),
+        instance_id: request.group_instance_id.as_ref().map(KStr::to_owned_detached),
         client_id: caller.client_id.to_owned_detached(),
         client_host: caller.client_host.to_owned_detached(),
         rebalance_timeout_ms: join.rebalance_timeout_ms(),
@@ -184,9 +158,7 @@ fn add_member(scope: &mut Scope<'_>, join: &Join<'_>, member_id: KStr) {
         is_new: true,
     };
     rebalance::note_join(scope, false);
-    scope
-        .group
-        .add(member_id.clone(), &request.protocol_type, member);
+    scope.group.add(member_id.clone(), &request.protocol_type, member);
     scope.expect_sign_of_life(member_id, NEW_MEMBER_JOIN_TIMEOUT_MS);
     rebalance::prepare_or_complete(scope);
 }
@@ -206,10 +178,7 @@ fn known_member(scope: &mut Scope<'_>, join: &Join<'_>) {
     if let Err(error) = scope.group.validate(member_id, instance_id) {
         return join.fail(scope, error, member_id.clone());
     }
-    let unchanged = scope
-        .group
-        .member(member_id)
-        .is_some_and(|member| offers_the_same(member, &request.protocols));
+    let unchanged = scope.group.member(member_id).is_some_and(|member| offers_the_same(member, &request.protocols));
     let is_leader = scope.group.is_leader(member_id);
     match scope.group.state() {
         // Its members left since (C J-24); `validate` has said so already.
@@ -235,11 +204,7 @@ fn offers_the_same(member: &Member, offered: &[JoinGroupRequestProtocol]) -> boo
 impl Join<'_> {
     /// In version 0 the session timeout is meant.
     pub(super) fn rebalance_timeout_ms(&self) -> i32 {
-        if self.waiting.api_version == 0 {
-            self.request.session_timeout_ms
-        } else {
-            self.request.rebalance_timeout_ms
-        }
+        if self.waiting.api_version == 0 { self.request.session_timeout_ms } else { self.request.rebalance_timeout_ms }
     }
 
     pub(super) fn protocols(&self) -> Vec<Protocol> {

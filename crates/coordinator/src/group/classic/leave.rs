@@ -14,10 +14,7 @@ use crate::shard::Ctx;
 pub(crate) fn leave(ctx: &mut Ctx<'_, '_>, caller: &Caller, request: &LeaveGroupRequest) {
     if request.group_id.is_empty() {
         let error_code = ErrorCode::InvalidGroupId.code();
-        return ctx.reply(Reply::LeaveGroup(Box::new(LeaveGroupResponse {
-            error_code,
-            ..Default::default()
-        })));
+        return ctx.reply(Reply::LeaveGroup(Box::new(LeaveGroupResponse { error_code, ..Default::default() })));
     }
     if let Some(Group::Consumer(group)) = ctx.state.group(&request.group_id)
         && !group.is_empty()
@@ -26,10 +23,7 @@ pub(crate) fn leave(ctx: &mut Ctx<'_, '_>, caller: &Caller, request: &LeaveGroup
     }
     let single;
     let members = if caller.api_version < 3 {
-        single = [MemberIdentity {
-            member_id: request.member_id.clone(),
-            ..Default::default()
-        }];
+        single = [MemberIdentity { member_id: request.member_id.clone(), ..Default::default() }];
         &single[..]
     } else {
         &request.members

@@ -62,9 +62,7 @@ impl Member {
     /// What it says about itself in `protocol`; empty if it does not offer that.
     pub(super) fn metadata(&self, protocol: &str) -> Bytes {
         let offered = self.protocols.iter().find(|(name, _)| *name == *protocol);
-        offered
-            .map(|(_, metadata)| metadata.clone())
-            .unwrap_or_default()
+        offered.map(|(_, metadata)| metadata.clone()).unwrap_or_default()
     }
 }
 
@@ -72,17 +70,9 @@ impl Member {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum InitialDelay {
     /// The configured delay, extended while members come (C B-4, B-5).
-    Fixed {
-        delay_ms: u64,
-        remaining_ms: u64,
-        joined: bool,
-    },
+    Fixed { delay_ms: u64, remaining_ms: u64, joined: bool },
     /// Until joins have been quiet for a while (decision 14). Moments are monotonic.
-    Quiet {
-        at_most_until_ms: u64,
-        last_join_ms: u64,
-        longest_gap_ms: u64,
-    },
+    Quiet { at_most_until_ms: u64, last_join_ms: u64, longest_gap_ms: u64 },
 }
 
 /// C M-1.
@@ -180,9 +170,7 @@ impl Live {
     }
 
     pub(super) fn is_leader(&self, member_id: &str) -> bool {
-        self.leader
-            .as_ref()
-            .is_some_and(|leader| *leader == *member_id)
+        self.leader.as_ref().is_some_and(|leader| *leader == *member_id)
     }
 
     /// C M-4.
@@ -206,11 +194,7 @@ impl Live {
     }
 
     /// Checks who sent a request (C J-19).
-    pub(super) fn validate(
-        &self,
-        member_id: &str,
-        instance_id: Option<&KStr>,
-    ) -> Result<(), ErrorCode> {
+    pub(super) fn validate(&self, member_id: &str, instance_id: Option<&KStr>) -> Result<(), ErrorCode> {
         if let Some(instance_id) = instance_id {
             match self.instances.get(instance_id) {
                 None => return Err(ErrorCode::UnknownMemberId),
@@ -218,33 +202,20 @@ impl Live {
                 Some(_) => {}
             }
         }
-        if self.members.contains_key(member_id) {
-            Ok(())
-        } else {
-            Err(ErrorCode::UnknownMemberId)
-        }
+        if self.members.contains_key(member_id) { Ok(()) } else { Err(ErrorCode::UnknownMemberId) }
     }
 
     /// Whether one of the offered protocols is supported by every member; in an empty group, whether there is any (C J-7).
-    pub(super) fn supports<'a>(
-        &self,
-        protocol_type: &str,
-        mut offered: impl Iterator<Item = &'a KStr>,
-    ) -> bool {
+    pub(super) fn supports<'a>(&self, protocol_type: &str, mut offered: impl Iterator<Item = &'a KStr>) -> bool {
         if self.state == GroupState::Empty {
             return !protocol_type.is_empty() && offered.next().is_some();
         }
-        self.protocol_type
-            .as_ref()
-            .is_some_and(|own| *own == *protocol_type)
+        self.protocol_type.as_ref().is_some_and(|own| *own == *protocol_type)
             && offered.any(|name| self.supported_by_all(name))
     }
 
     fn supported_by_all(&self, protocol: &str) -> bool {
-        self.supported
-            .get(protocol)
-            .is_some_and(|count| *count == self.members.len())
-            || self.members.is_empty()
+        self.supported.get(protocol).is_some_and(|count| *count == self.members.len()) || self.members.is_empty()
     }
 
     /// Adds a member. The first one gives the group its protocol type, and leads it (C J-16, M-8).
@@ -255,8 +226,7 @@ impl Live {
         self.pending_joins.remove(&member_id);
         self.leader.get_or_insert_with(|| member_id.clone());
         if let Some(instance_id) = &member.instance_id {
-            self.instances
-                .insert(instance_id.clone(), member_id.clone());
+            self.instances.insert(instance_id.clone(), member_id.clone());
         }
         self.count_protocols(&member.protocols, true);
         self.open_joins += usize::from(member.awaiting_join.is_some());
@@ -281,11 +251,7 @@ impl Live {
 
     /// Gives the member of an instance another id; everything else stays (C J-25). Returns the open requests of the old
     /// id. A sync that is owed under the old id is not owed by the new one (decision 22).
-    pub(super) fn replace_id(
-        &mut self,
-        old_id: &str,
-        new_id: KStr,
-    ) -> (Option<Waiting>, Option<Waiting>) {
+    pub(super) fn replace_id(&mut self, old_id: &str, new_id: KStr) -> (Option<Waiting>, Option<Waiting>) {
         let Some(mut member) = self.members.remove(old_id) else {
             return (None, None);
         };
@@ -363,16 +329,11 @@ impl Live {
         let leader = self.leader.as_ref().and_then(|id| self.members.get(id));
         let preference = |name: &KStr| {
             let order = leader.map_or(&[][..], |leader| &leader.protocols);
-            order
-                .iter()
-                .position(|(other, _)| other == name)
-                .unwrap_or(usize::MAX)
+            order.iter().position(|(other, _)| other == name).unwrap_or(usize::MAX)
         };
-        let best = votes.into_iter().max_by(|(a, votes_a), (b, votes_b)| {
-            votes_a
-                .cmp(votes_b)
-                .then_with(|| preference(b).cmp(&preference(a)))
-        });
+        let best = votes
+            .into_iter()
+            .max_by(|(a, votes_a), (b, votes_b)| votes_a.cmp(votes_b).then_with(|| preference(b).cmp(&preference(a))));
         best.map(|(name, _)| name.clone())
     }
 

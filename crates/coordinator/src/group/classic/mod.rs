@@ -66,8 +66,7 @@ pub(crate) enum Timer {
 }
 
 pub(crate) fn fired(ctx: &mut Ctx<'_, '_>, timer: Timer) {
-    let (Timer::Join { group_id } | Timer::Sync { group_id } | Timer::Session { group_id, .. }) =
-        &timer;
+    let (Timer::Join { group_id } | Timer::Sync { group_id } | Timer::Session { group_id, .. }) = &timer;
     let Some(scope) = &mut Scope::open(ctx, group_id) else {
         return;
     };
@@ -85,18 +84,9 @@ pub(crate) fn forget(soft: &mut shard::Soft, group_id: &KStr) {
     };
     let group_id = &live.group_id;
     let sessions = live.members().keys().chain(&live.pending_joins);
-    let sessions = sessions.map(|member_id| Timer::Session {
-        group_id: group_id.clone(),
-        member_id: member_id.clone(),
-    });
-    let group = [
-        Timer::Join {
-            group_id: group_id.clone(),
-        },
-        Timer::Sync {
-            group_id: group_id.clone(),
-        },
-    ];
+    let sessions =
+        sessions.map(|member_id| Timer::Session { group_id: group_id.clone(), member_id: member_id.clone() });
+    let group = [Timer::Join { group_id: group_id.clone() }, Timer::Sync { group_id: group_id.clone() }];
     for timer in sessions.chain(group) {
         soft.timers.cancel(&shard::Timer::Classic(timer));
     }
@@ -113,13 +103,7 @@ pub(crate) fn create_simple(state: &mut State, group_id: &KStr, _position: Posit
 }
 
 /// Members get a full session. A group that is larger than now allowed has to assemble anew (T-3).
-pub(crate) fn loaded(
-    group: &Group,
-    group_id: &KStr,
-    soft: &mut shard::Soft,
-    at: Moment,
-    env: &mut Env<'_>,
-) {
+pub(crate) fn loaded(group: &Group, group_id: &KStr, soft: &mut shard::Soft, at: Moment, env: &mut Env<'_>) {
     let live = group.restore(group_id);
     if live.state() == GroupState::Empty {
         return;

@@ -21,17 +21,11 @@ impl Group {
     }
 
     pub(crate) fn is_subscribed(&self, soft: &Soft, group_id: &KStr, topic: &str) -> bool {
-        read(self, soft, group_id, |live| {
-            subscription::covers(live, topic)
-        })
+        read(self, soft, group_id, |live| subscription::covers(live, topic))
     }
 
     /// Only groups of consumers say what they read, so that the offsets of others are deleted when they are empty.
-    pub(crate) fn admit_offset_delete(
-        &self,
-        soft: &Soft,
-        group_id: &KStr,
-    ) -> Result<(), ErrorCode> {
+    pub(crate) fn admit_offset_delete(&self, soft: &Soft, group_id: &KStr) -> Result<(), ErrorCode> {
         read(self, soft, group_id, |live| {
             if live.state() == GroupState::Empty || subscription::is_consumer(live) {
                 Ok(())
@@ -53,16 +47,12 @@ impl Group {
         now_ms: i64,
         retention_ms: i64,
     ) -> bool {
-        read(self, soft, group_id, |live| {
-            subscription::offset_expired(live, commit_time_ms, now_ms, retention_ms)
-        })
+        read(self, soft, group_id, |live| subscription::offset_expired(live, commit_time_ms, now_ms, retention_ms))
     }
 
     /// Ids that were handed out to join with do not count (C D-6).
     pub(crate) fn is_empty(&self, soft: &Soft, group_id: &KStr) -> bool {
-        read(self, soft, group_id, |live| {
-            live.state() == GroupState::Empty
-        })
+        read(self, soft, group_id, |live| live.state() == GroupState::Empty)
     }
 }
 
@@ -90,10 +80,7 @@ fn admit(live: &Live, client: &OffsetClient<'_>) -> Result<(), ErrorCode> {
 /// A member has committed offsets, which keeps it alive in some states (C O-4).
 pub(crate) fn offsets_committed(ctx: &mut Ctx<'_, '_>, group_id: &KStr, member_id: &KStr) {
     if let Some(scope) = &mut Scope::open(ctx, group_id)
-        && matches!(
-            scope.group.state(),
-            GroupState::Stable | GroupState::PreparingRebalance
-        )
+        && matches!(scope.group.state(), GroupState::Stable | GroupState::PreparingRebalance)
     {
         scope.restart_session(member_id);
     }

@@ -45,10 +45,7 @@ pub(super) fn prepare_or_complete(scope: &mut Scope<'_>) {
 /// C B-7. An initial rebalance never completes early (B-5).
 pub(super) fn complete_if_all_joined(scope: &mut Scope<'_>) {
     let group = &scope.group;
-    if group.state() == GroupState::PreparingRebalance
-        && group.initial_delay.is_none()
-        && group.all_joined()
-    {
+    if group.state() == GroupState::PreparingRebalance && group.initial_delay.is_none() && group.all_joined() {
         complete(scope);
     }
 }
@@ -88,21 +85,14 @@ fn begin_initial_delay(scope: &mut Scope<'_>) {
     let (delay, first_ms) = match fixed_ms {
         Some(delay_ms) => {
             let remaining_ms = rebalance_timeout_ms.saturating_sub(delay_ms);
-            let delay = InitialDelay::Fixed {
-                delay_ms,
-                remaining_ms,
-                joined: false,
-            };
+            let delay = InitialDelay::Fixed { delay_ms, remaining_ms, joined: false };
             (delay, delay_ms)
         }
         None => {
             let now_ms = scope.at.mono_ms;
             let at_most_ms = INITIAL_DELAY_MS.min(rebalance_timeout_ms);
-            let delay = InitialDelay::Quiet {
-                at_most_until_ms: now_ms + at_most_ms,
-                last_join_ms: now_ms,
-                longest_gap_ms: 0,
-            };
+            let delay =
+                InitialDelay::Quiet { at_most_until_ms: now_ms + at_most_ms, last_join_ms: now_ms, longest_gap_ms: 0 };
             (delay, at_most_ms.min(*QUIET_MS.start()))
         }
     };
@@ -117,11 +107,7 @@ pub(super) fn note_join(scope: &mut Scope<'_>, id_only: bool) {
     match &mut scope.group.initial_delay {
         None => {}
         Some(InitialDelay::Fixed { joined, .. }) => *joined |= !id_only,
-        Some(InitialDelay::Quiet {
-            at_most_until_ms,
-            last_join_ms,
-            longest_gap_ms,
-        }) => {
+        Some(InitialDelay::Quiet { at_most_until_ms, last_join_ms, longest_gap_ms }) => {
             *longest_gap_ms = (*longest_gap_ms).max(now_ms.saturating_sub(*last_join_ms));
             *last_join_ms = now_ms;
             let quiet_ms = (2 * *longest_gap_ms).clamp(*QUIET_MS.start(), *QUIET_MS.end());
@@ -136,17 +122,11 @@ pub(super) fn join_timer_fired(scope: &mut Scope<'_>) {
     if scope.group.state() != GroupState::PreparingRebalance {
         return;
     }
-    if let Some(InitialDelay::Fixed {
-        delay_ms,
-        remaining_ms,
-        joined: true,
-    }) = scope.group.initial_delay
+    if let Some(InitialDelay::Fixed { delay_ms, remaining_ms, joined: true }) = scope.group.initial_delay
         && remaining_ms > 0
     {
         let configured = scope.config.classic_initial_rebalance_delay_ms;
-        let next_ms = configured
-            .map_or(INITIAL_DELAY_MS, |ms| ms.max(0) as u64)
-            .min(remaining_ms);
+        let next_ms = configured.map_or(INITIAL_DELAY_MS, |ms| ms.max(0) as u64).min(remaining_ms);
         scope.group.initial_delay = Some(InitialDelay::Fixed {
             delay_ms: next_ms,
             remaining_ms: remaining_ms.saturating_sub(delay_ms),
@@ -243,10 +223,7 @@ pub(super) fn remove_member(scope: &mut Scope<'_>, member_id: &KStr) {
 
 /// The time to sync is over: who has not is removed, static or not (C B-15).
 pub(super) fn sync_timer_fired(scope: &mut Scope<'_>) {
-    let settled = matches!(
-        scope.group.state(),
-        GroupState::CompletingRebalance | GroupState::Stable
-    );
+    let settled = matches!(scope.group.state(), GroupState::CompletingRebalance | GroupState::Stable);
     if !settled || scope.group.pending_syncs.is_empty() {
         return;
     }

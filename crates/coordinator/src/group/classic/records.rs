@@ -41,9 +41,7 @@ pub(super) fn tombstone(group_id: &KStr) -> Record {
 }
 
 fn key(group_id: &KStr) -> GroupMetadataKey {
-    GroupMetadataKey {
-        group: group_id.clone(),
-    }
+    GroupMetadataKey { group: group_id.clone() }
 }
 
 /// The latest record of a group is its hard state. A tombstone removes only what this record has made: in a log that
@@ -54,9 +52,7 @@ pub(crate) fn replay(state: &mut State, record: Record) {
     };
     match value {
         Some(value) => {
-            let group = Group {
-                stored: Some(detach(value)),
-            };
+            let group = Group { stored: Some(detach(value)) };
             let group_id = key.group.to_owned_detached();
             state.groups.insert(group_id, group::Group::Classic(group));
         }
@@ -110,11 +106,7 @@ impl Group {
         live.set_leader(stored.leader.clone());
         live.protocol = stored.protocol.clone();
         live.subscribed = subscription::of(&live);
-        let state = if stored.members.is_empty() {
-            GroupState::Empty
-        } else {
-            GroupState::Stable
-        };
+        let state = if stored.members.is_empty() { GroupState::Empty } else { GroupState::Stable };
         live.enter(state, stored.current_state_timestamp);
         live
     }

@@ -46,9 +46,7 @@ pub(crate) fn refused(soft: &mut Soft, at: Moment, env: &mut Env<'_>) {
         Some(Unconfirmed::Assigned(group_id)) => {
             if let Some(scope) = &mut Scope::of(soft, &mut out, env, at, &group_id) {
                 // Not Stable after all. No sync is open, so the error reaches nobody.
-                scope
-                    .group
-                    .enter(GroupState::CompletingRebalance, at.wall_ms);
+                scope.group.enter(GroupState::CompletingRebalance, at.wall_ms);
                 rebalance::drop_assignments(scope, ErrorCode::UnknownServerError);
                 rebalance::prepare(scope);
             }

@@ -21,17 +21,8 @@ pub(super) fn join_failed(error: ErrorCode, member_id: KStr, api_version: i16) -
 }
 
 /// A join that worked out. The members are listed for the leader only, in ascending order of ids (C B-11, J-22).
-pub(super) fn joined(
-    group: &Live,
-    member_id: &KStr,
-    list_members: bool,
-    api_version: i16,
-) -> Reply {
-    let members = if list_members {
-        members(group)
-    } else {
-        Vec::new()
-    };
+pub(super) fn joined(group: &Live, member_id: &KStr, list_members: bool, api_version: i16) -> Reply {
+    let members = if list_members { members(group) } else { Vec::new() };
     Reply::JoinGroup(Box::new(JoinGroupResponse {
         generation_id: group.generation,
         protocol_type: group.protocol_type.clone(),
@@ -55,19 +46,12 @@ fn members(group: &Live) -> Vec<JoinGroupResponseMember> {
 
 /// Before v7 there is no null.
 fn protocol_name(name: Option<KStr>, api_version: i16) -> Option<KStr> {
-    if api_version >= 7 {
-        name
-    } else {
-        Some(name.unwrap_or_default())
-    }
+    if api_version >= 7 { name } else { Some(name.unwrap_or_default()) }
 }
 
 /// No assignment and no protocol (C S-8).
 pub(super) fn sync_failed(error: ErrorCode) -> Reply {
-    Reply::SyncGroup(Box::new(SyncGroupResponse {
-        error_code: error.code(),
-        ..Default::default()
-    }))
+    Reply::SyncGroup(Box::new(SyncGroupResponse { error_code: error.code(), ..Default::default() }))
 }
 
 /// The assignment of the member (C S-6, S-7).
@@ -81,10 +65,7 @@ pub(super) fn synced(group: &Live, assignment: Bytes) -> Reply {
 }
 
 pub(super) fn heartbeat(error: ErrorCode) -> Reply {
-    Reply::Heartbeat(HeartbeatResponse {
-        error_code: error.code(),
-        ..Default::default()
-    })
+    Reply::Heartbeat(HeartbeatResponse { error_code: error.code(), ..Default::default() })
 }
 
 impl Scope<'_> {

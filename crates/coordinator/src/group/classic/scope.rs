@@ -65,20 +65,14 @@ impl<'a> Scope<'a> {
     /// The member or pending id is dropped unless it is heard of within `ms`. `member_id` must own its memory.
     pub(super) fn expect_sign_of_life(&mut self, member_id: KStr, ms: u64) {
         let group_id = self.group.group_id.clone();
-        let timer = Timer::Session {
-            group_id,
-            member_id,
-        };
+        let timer = Timer::Session { group_id, member_id };
         self.set_timer(timer, ms);
     }
 
     pub(super) fn end_session(&mut self, member_id: &KStr) {
         let group_id = self.group.group_id.clone();
         let member_id = member_id.clone();
-        self.timers.cancel(&shard::Timer::Classic(Timer::Session {
-            group_id,
-            member_id,
-        }));
+        self.timers.cancel(&shard::Timer::Classic(Timer::Session { group_id, member_id }));
     }
 
     pub(super) fn set_join_timer(&mut self, ms: u64) {
@@ -88,8 +82,7 @@ impl<'a> Scope<'a> {
 
     pub(super) fn cancel_join_timer(&mut self) {
         let group_id = self.group.group_id.clone();
-        self.timers
-            .cancel(&shard::Timer::Classic(Timer::Join { group_id }));
+        self.timers.cancel(&shard::Timer::Classic(Timer::Join { group_id }));
     }
 
     pub(super) fn set_sync_timer(&mut self, ms: u64) {
@@ -99,13 +92,11 @@ impl<'a> Scope<'a> {
 
     pub(super) fn cancel_sync_timer(&mut self) {
         let group_id = self.group.group_id.clone();
-        self.timers
-            .cancel(&shard::Timer::Classic(Timer::Sync { group_id }));
+        self.timers.cancel(&shard::Timer::Classic(Timer::Sync { group_id }));
     }
 
     fn set_timer(&mut self, timer: Timer, ms: u64) {
-        self.timers
-            .set(&shard::Timer::Classic(timer), self.at.mono_ms + ms);
+        self.timers.set(&shard::Timer::Classic(timer), self.at.mono_ms + ms);
     }
 }
 

@@ -75,18 +75,8 @@ fn take_over(scope: &mut Scope<'_>, join: &Join<'_>, new_id: &KStr, leader_befor
 
 /// The record was refused: the old id is back, as if the member had not come (C J-31).
 pub(super) fn restore(scope: &mut Scope<'_>, replacement: Replacement) {
-    let Replacement {
-        old_id,
-        new_id,
-        before,
-        ..
-    } = replacement;
-    let Member {
-        protocols,
-        rebalance_timeout_ms,
-        session_timeout_ms,
-        ..
-    } = before;
+    let Replacement { old_id, new_id, before, .. } = replacement;
+    let Member { protocols, rebalance_timeout_ms, session_timeout_ms, .. } = before;
     scope.group.replace_id(&new_id, old_id.clone());
     scope.end_session(&new_id);
     scope.group.set_protocols(&old_id, protocols);

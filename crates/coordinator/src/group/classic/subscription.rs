@@ -63,17 +63,8 @@ pub(super) fn expires_offsets(group: &Live) -> bool {
 
 /// Whether offsets committed at `commit_time_ms` have expired, if any do. A group that has become empty keeps its offsets
 /// for the whole retention time from then on (C E-1). Times are of the wall clock.
-pub(super) fn offset_expired(
-    group: &Live,
-    commit_time_ms: i64,
-    now_ms: i64,
-    retention_ms: i64,
-) -> bool {
+pub(super) fn offset_expired(group: &Live, commit_time_ms: i64, now_ms: i64, retention_ms: i64) -> bool {
     let emptied = group.protocol_type.is_some() && group.state() == GroupState::Empty;
-    let base_ms = if emptied && group.state_since_ms() >= 0 {
-        group.state_since_ms()
-    } else {
-        commit_time_ms
-    };
+    let base_ms = if emptied && group.state_since_ms() >= 0 { group.state_since_ms() } else { commit_time_ms };
     now_ms.saturating_sub(base_ms) >= retention_ms
 }

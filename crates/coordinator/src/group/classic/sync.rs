@@ -26,10 +26,7 @@ pub(crate) fn sync(ctx: &mut Ctx<'_, '_>, caller: &Caller, request: &SyncGroupRe
     {
         return consumer::classic_member::sync(ctx, caller, request);
     }
-    let waiting = Waiting {
-        ticket: ctx.ticket,
-        api_version: caller.api_version,
-    };
+    let waiting = Waiting { ticket: ctx.ticket, api_version: caller.api_version };
     let Some(scope) = &mut Scope::open(ctx, &request.group_id) else {
         return ctx.reply(reply::sync_failed(ErrorCode::UnknownMemberId));
     };
@@ -56,9 +53,7 @@ fn check(group: &Live, request: &SyncGroupRequest) -> Result<(), ErrorCode> {
         return Err(ErrorCode::IllegalGeneration);
     }
     let differs = |given: &Option<KStr>, own: &Option<KStr>| given.is_some() && given != own;
-    if differs(&request.protocol_type, &group.protocol_type)
-        || differs(&request.protocol_name, &group.protocol)
-    {
+    if differs(&request.protocol_type, &group.protocol_type) || differs(&request.protocol_name, &group.protocol) {
         return Err(ErrorCode::InconsistentGroupProtocol);
     }
     match group.state() {
@@ -76,10 +71,7 @@ fn settle(scope: &mut Scope<'_>, member_id: &KStr) {
 
 /// C S-5, S-6.
 fn wait_or_finish(scope: &mut Scope<'_>, request: &SyncGroupRequest, waiting: Waiting) {
-    let earlier = scope
-        .group
-        .member_mut(&request.member_id)
-        .and_then(|member| member.awaiting_sync.replace(waiting));
+    let earlier = scope.group.member_mut(&request.member_id).and_then(|member| member.awaiting_sync.replace(waiting));
     if let Some(earlier) = earlier {
         // Its client has given it up; Kafka never answers it.
         scope.fail_sync(earlier, ErrorCode::RebalanceInProgress);
