@@ -17,6 +17,7 @@ mod server;
 mod source;
 #[cfg(test)]
 mod tests;
+mod topic;
 pub mod value;
 
 use std::sync::{Arc, PoisonError, RwLock};
@@ -26,6 +27,7 @@ pub use listeners::Listener;
 pub use load::{ConfigError, Findings, Sources, load, load_text};
 pub use server::{InternalTopicConfig, NetworkConfig, ServerConfig, StorageConfig, TopicDefaults, TransactionConfig};
 pub use source::{Format, Setting, SourceError, properties};
+pub use topic::{TopicConfigError, TopicOverrides, log_config, validate};
 
 /// Everything that can be configured, as a snapshot that changes over time.
 #[derive(Debug)]
