@@ -22,11 +22,21 @@ pub struct State {
     last_record: Map<KStr, u64>,
     /// The same for all groups that are gone.
     last_removal: u64,
+    broker_driven_members: u32,
 }
 
 impl State {
     pub fn group(&self, group_id: &str) -> Option<&Group> {
         self.groups.get(group_id)
+    }
+
+    /// Members of all groups whose heartbeats the coordinator paces, for `Env::members_total`.
+    pub fn broker_driven_members(&self) -> u32 {
+        self.broker_driven_members
+    }
+
+    fn broker_driven_members_of(&self, group_id: &str) -> u32 {
+        self.groups.get(group_id).map_or(0, Group::broker_driven_members)
     }
 
     /// Group ids in ascending order.
@@ -154,6 +164,7 @@ impl StateMachine for Shard {
 
     fn replay(&mut self, position: Position, record: Record) {
         let group_id = record.group_id().clone();
+        let members_before = self.state.broker_driven_members_of(&group_id);
         match record {
             Record::OffsetCommit(key, value) => {
                 offsets::replay(&mut self.state, position, key, value)
@@ -168,6 +179,9 @@ impl StateMachine for Shard {
             self.state.last_record.remove(&group_id);
             self.state.last_removal = position.offset + 1;
         }
+        let members = self.state.broker_driven_members_of(&group_id);
+        self.state.broker_driven_members += members;
+        self.state.broker_driven_members -= members_before;
     }
 
     fn replay_marker(&mut self, position: Position, producer: Producer, commit: bool) {

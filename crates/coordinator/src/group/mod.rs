@@ -4,7 +4,10 @@
 
 pub mod classic;
 pub mod consumer;
+pub(crate) mod interval;
+pub(crate) mod metadata_hash;
 pub(crate) mod migration;
+pub mod regex;
 pub mod streams;
 
 use std::sync::Arc;
@@ -67,6 +70,15 @@ impl Group {
             Group::Classic(_) => "classic",
             Group::Consumer(_) => "consumer",
             Group::Streams(_) => "streams",
+        }
+    }
+
+    /// Members whose heartbeats the coordinator paces (decision 13); those of classic groups pace themselves.
+    pub(crate) fn broker_driven_members(&self) -> u32 {
+        match self {
+            Group::Classic(_) => 0,
+            Group::Consumer(group) => group.member_count() as u32,
+            Group::Streams(group) => group.member_count() as u32,
         }
     }
 
@@ -195,7 +207,7 @@ pub(crate) fn list(ctx: &mut Ctx<'_, '_>, states: &[KStr], types: &[KStr]) {
         let entry = match group {
             Group::Classic(group) => group.listed(ctx.soft, &group_id),
             Group::Consumer(group) => group.listed(&group_id),
-            Group::Streams(group) => group.listed(&group_id),
+            Group::Streams(group) => group.listed(ctx.soft, &group_id),
         };
         let state = entry.group_state.to_lowercase();
         if (types.is_empty() || types.iter().any(|t| t == group.type_name()))
