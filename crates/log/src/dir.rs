@@ -203,13 +203,31 @@ impl LogDir {
         });
     }
 
-    /// Applies retention to all partitions; meant to be called every `log.retention.check.interval.ms`.
+    /// Applies retention to all partitions, and removes what DeleteRecords has left behind; meant to be called every
+    /// `log.retention.check.interval.ms`. Files go `file.delete.delay.ms` later.
     pub fn apply_retention(&self, now_ms: i64) {
-        for partition in self.partitions() {
-            if let Err(error) = partition.apply_retention(now_ms) {
-                tracing::error!(partition = %partition.topic_partition(), %error, "cannot apply retention");
-            }
+        let partitions = self.partitions();
+        let failed = |partition: &PartitionLog, error: StorageError| {
+            tracing::error!(partition = %partition.topic_partition(), %error, "cannot apply retention");
+        };
+        for partition in &partitions {
+            partition.expire_segments(now_ms).unwrap_or_else(|error| failed(partition, error));
         }
+        let starts: Vec<i64> = partitions.iter().map(|p| p.log_start.load(Ordering::Acquire)).collect();
+        if let Err(error) = self.checkpoint_durably() {
+            tracing::error!(%error, "cannot note where logs start, so nothing is removed yet");
+            return;
+        }
+        for (partition, start) in partitions.iter().zip(starts) {
+            _ = partition.remove_deleted(start, now_ms).map_err(|error| failed(partition, error));
+        }
+    }
+
+    /// Writes the checkpoints so that no crash brings older ones back.
+    fn checkpoint_durably(&self) -> Result<(), StorageError> {
+        self.checkpoint()?;
+        let synced = self.shared.files.fs.sync_dir(&self.shared.root);
+        synced.map_err(|error| StorageError::io("cannot sync the data directory", error))
     }
 
     /// Free bytes of the device.

@@ -29,6 +29,7 @@ mod files;
 mod fs;
 mod index;
 mod lookup;
+mod mem_fs;
 mod partition;
 mod producer_state;
 mod read;
@@ -49,6 +50,7 @@ pub use config::{DirConfig, FlushPolicy, LogConfig};
 pub use dir::{LogDir, is_data_dir};
 pub use error::{AppendError, OpenError, ReadError, RecordError, StorageError};
 pub use fs::{DirEntry, File, Fs, LockGuard, OpenMode, RealFs};
+pub use mem_fs::{Faults, MemFs};
 pub use partition::PartitionLog;
 pub use types::{
     AbortedTransaction, AppendInfo, AppendParams, Clock, Completion, Event, FetchData, Isolation, Listener, Offsets,

@@ -47,10 +47,16 @@ pub(crate) fn open(log: &PartitionLog) -> Result<Inner, StorageError> {
     let mut segments: Vec<Segment> =
         found.segments.iter().map(|(base, size)| Segment::existing(&dir, *base, *size, now_ms)).collect();
     let known_start = log.log_start.load(Ordering::Acquire);
+    let recovery_point = log.recovery_point.load(Ordering::Acquire);
+    // The start is noted before segments at the front are removed. A front that is missing all the same never reached the disk, and
+    // what follows it was promised to nobody.
+    if segments.first().is_some_and(|first| first.base > known_start.max(recovery_point)) {
+        tracing::warn!(partition = %log.tp, offset = known_start, "the first segment is missing, dropping those after it");
+        drop_after(files, &mut segments, 0, true).map_err(io)?;
+    }
     if segments.is_empty() {
         segments.push(Segment::fresh(&dir, known_start, now_ms));
     }
-    let recovery_point = log.recovery_point.load(Ordering::Acquire);
     let scanned = scan(log, &dir, &mut segments, recovery_point)?;
     let end = scanned.end;
     let log_start = known_start.max(segments[0].base).min(end);
@@ -87,16 +93,28 @@ pub(crate) fn open(log: &PartitionLog) -> Result<Inner, StorageError> {
     inner.epochs_changed = inner.epochs != epochs_known;
     inner.producers.advance(end);
     if scanned.changed || end > recovery_point {
-        // What was read may be in memory only. It counts as durable from now on, so it has to be.
-        for segment in inner.segments.iter().filter(|segment| segment.size > 0 && segment.base >= scanned.from_base) {
-            let synced = segment.file(files).and_then(|file| file.sync_data());
-            synced.map_err(|error| StorageError::Offline(format!("a sync failed in recovery: {error}").into()))?;
-        }
+        // What was read may be in memory only, names included. It counts as durable from now on, so it has to be.
+        sync_recovered(log, &inner, scanned.from_base)
+            .map_err(|error| StorageError::Offline(format!("a sync failed in recovery: {error}").into()))?;
         log.recovery_point.store(end, Ordering::Release);
         log.shared.points_changed.store(true, Ordering::Release);
     }
     log.log_start.store(log_start, Ordering::Release);
     Ok(inner)
+}
+
+fn sync_recovered(log: &PartitionLog, inner: &Inner, from_base: i64) -> io::Result<()> {
+    let files = &log.shared.files;
+    for segment in inner.segments.iter().filter(|segment| segment.base >= from_base) {
+        match segment.file(files) {
+            Ok(file) => file.sync_data()?,
+            // Not begun yet. An empty file may be one that was cut just now, and is synced.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(error),
+        }
+    }
+    files.fs.sync_dir(&inner.dir)?;
+    files.fs.sync_dir(&log.shared.root)
 }
 
 /// Lists the directory, and finishes or undoes what a crash has interrupted.
@@ -131,6 +149,14 @@ fn look(log: &PartitionLog, dir: &Path) -> io::Result<Found> {
         }
     }
     found.segments.sort_unstable();
+    // An index without its log would be taken for that of a later segment with the same base.
+    for entry in &entries {
+        let Some((stem, "index" | "timeindex" | "txnindex")) = entry.name.split_once('.') else { continue };
+        let base = stem.parse::<i64>().unwrap_or(-1);
+        if found.segments.binary_search_by_key(&base, |(base, _)| *base).is_err() {
+            fs.remove_file(&dir.join(&entry.name))?;
+        }
+    }
     Ok(found)
 }
 
@@ -160,15 +186,21 @@ fn scan(
         if base < result.end {
             return Err(overlap(log, base, result.end));
         }
+        // Compaction leaves gaps, but never beyond the recovery point: there, a gap is a tail that did not reach the disk. What comes
+        // after it was promised to nobody.
+        if at > first && base > result.end && result.end >= recovery_point {
+            tracing::warn!(partition = %log.tp, offset = result.end, "the end of a segment is missing, dropping those after it");
+            result.changed = true;
+            drop_after(files, segments, at, false).map_err(io)?;
+            break;
+        }
         result.end = base;
         let hint = if at == first { recovery_point } else { base };
         let damage = scan_segment(log, segment, hint, &mut result.end).map_err(io)?;
         if let Some((position, reason)) = damage {
             result.changed = true;
             cut(log, dir, &mut segments[at], position, &reason, result.end, recovery_point)?;
-            for later in segments.drain(at + 1..) {
-                set_aside(files, &later).map_err(io)?;
-            }
+            drop_after(files, segments, at + 1, result.end < recovery_point).map_err(io)?;
         }
         at += 1;
     }
@@ -189,23 +221,39 @@ fn scan_segment(
     end: &mut i64,
 ) -> io::Result<Option<(u64, String)>> {
     let files = &log.shared.files;
-    let interval = u64::from(log.config().index_interval_bytes);
     if segment.size == 0 {
         segment.offsets.entries().truncate(files, 0)?;
         segment.times.entries().truncate(files, 0)?;
         segment.resume(files, 0)?;
         return Ok(None);
     }
-    let file = segment.file(files)?;
-    let mut from = segment.position_before(files, hint)?;
-    if from > 0 && !is_batch_at(&*file, from, segment.size, hint.max(segment.base)) {
+    // The batch to begin with must be one before the recovery point: it is known to be whole, so its offset can be believed.
+    let mut from = segment.position_before(files, hint - 1)?;
+    if from > 0 && !is_batch_at(&*segment.file(files)?, from, segment.size, hint - 1) {
         from = 0;
     }
+    let mut start = *end;
+    let damage = scan_from(log, segment, from, &mut start)?;
+    if from > 0 && damage.as_ref().is_some_and(|(position, _)| *position == from) {
+        let mut start = *end;
+        let damage = scan_from(log, segment, 0, &mut start)?;
+        *end = start;
+        return Ok(damage);
+    }
+    *end = start;
+    Ok(damage)
+}
+
+/// Reads one segment from the batch at `from` to its end, and notes its batches in the indexes.
+fn scan_from(log: &PartitionLog, segment: &mut Segment, from: u64, end: &mut i64) -> io::Result<Option<(u64, String)>> {
+    let files = &log.shared.files;
+    let interval = u64::from(log.config().index_interval_bytes);
     segment.offsets.truncate_position(files, from)?;
-    let mut scanner = Scanner::new(file, from, segment.size, true);
+    let mut scanner = Scanner::new(segment.file(files)?, from, segment.size, true);
     let (base, mut first) = (segment.base, true);
     loop {
-        match scanner.next() {
+        let batch = match scanner.next() {
+            Ok(Some(batch)) => batch,
             Ok(None) => return Ok(None),
             Err(ScanError::Io(error)) => return Err(error),
             Err(ScanError::Damaged { position, reason }) => {
@@ -215,22 +263,18 @@ fn scan_segment(
                 }
                 return Ok(Some((position, reason)));
             }
-            Ok(Some(batch)) => {
-                let (position, header) = (batch.position, batch.header);
-                if header.base_offset < *end
-                    || header.last_offset_delta < 0
-                    || header.last_offset() - base > i64::from(i32::MAX)
-                {
-                    return Ok(Some((position, format!("offset {} after {}", header.base_offset, *end))));
-                }
-                if std::mem::take(&mut first) {
-                    segment.times.truncate_offset(files, header.base_offset)?;
-                    segment.resume(files, from)?;
-                }
-                segment.note(files, position, &header, interval);
-                *end = header.next_offset();
-            }
+        };
+        let (position, header) = (batch.position, batch.header);
+        let far = header.last_offset().checked_sub(base).is_none_or(|relative| relative > i64::from(i32::MAX));
+        if header.base_offset < *end || header.last_offset_delta < 0 || far {
+            return Ok(Some((position, format!("offset {} after {}", header.base_offset, *end))));
         }
+        if std::mem::take(&mut first) {
+            segment.times.truncate_offset(files, header.base_offset)?;
+            segment.resume(files, from)?;
+        }
+        segment.note(files, position, &header, interval);
+        *end = header.next_offset();
     }
 }
 
@@ -265,18 +309,20 @@ fn cut(
     Ok(())
 }
 
-/// Takes a segment that lies behind damage out of the log, but leaves its bytes there.
-fn set_aside(files: &Files, segment: &Segment) -> io::Result<()> {
-    for suffix in SUFFIXES {
-        let path = segment.log_path().with_extension(suffix);
-        files.forget(&path);
-        let renamed = match suffix {
-            "log" => files.fs.rename(&path, &segment.log_path().with_extension("log-behind-damage")),
-            _ => files.fs.remove_file(&path),
-        };
-        match renamed {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-            _ => {}
+/// Takes the segments from `at` on out of the log. Their bytes stay there if `keep`.
+fn drop_after(files: &Files, segments: &mut Vec<Segment>, at: usize, keep: bool) -> io::Result<()> {
+    for segment in segments.drain(at..) {
+        for suffix in SUFFIXES {
+            let path = segment.log_path().with_extension(suffix);
+            files.forget(&path);
+            let result = match suffix {
+                "log" if keep => files.fs.rename(&path, &path.with_extension("log-behind-damage")),
+                _ => files.fs.remove_file(&path),
+            };
+            match result {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+                _ => {}
+            }
         }
     }
     Ok(())
@@ -297,6 +343,7 @@ fn load_producers(log: &PartitionLog, inner: &mut Inner, snapshots: &BTreeSet<i6
     for at in inner.segment_of(from)..inner.segments.len() {
         let segment = &mut inner.segments[at];
         segment.txns.truncate(files, from).map_err(io)?;
+        drop_torn_entry(files, segment).map_err(io)?;
         if segment.size == 0 || from >= inner.end {
             continue;
         }
@@ -332,6 +379,19 @@ fn load_producers(log: &PartitionLog, inner: &mut Inner, snapshots: &BTreeSet<i6
         inner.mark_dirty(file);
     }
     Ok(())
+}
+
+/// An entry that a crash has torn may look like one of an earlier offset. Only the last can be torn, and then no marker is where it
+/// says.
+fn drop_torn_entry(files: &Files, segment: &mut Segment) -> io::Result<()> {
+    let Some(marker) = segment.txns.entries(files)?.last().map(|entry| entry.last_offset) else { return Ok(()) };
+    let position = segment.position_before(files, marker)?;
+    let found = segment.find_batch(files, position, |header| header.last_offset() >= marker);
+    match found {
+        Ok(Some((_, header))) if header.base_offset == marker && header.attributes.is_control() => Ok(()),
+        Err(ScanError::Io(error)) => Err(error),
+        _ => segment.txns.truncate(files, marker),
+    }
 }
 
 /// Applies a stored batch; returns the aborted transaction that it ends, if it does.

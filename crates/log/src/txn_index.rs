@@ -71,8 +71,14 @@ impl TxnIndex {
     pub fn entries(&mut self, files: &Files) -> io::Result<&[AbortedTxn]> {
         if self.entries.is_none() {
             let bytes = crate::fs::read_file(&*files.fs, &self.path, u64::from(u32::MAX))?.unwrap_or_default();
-            // A cut last entry can only be that of a marker that was never written.
-            let entries: Vec<AbortedTxn> = bytes.chunks_exact(ENTRY_LEN).map(AbortedTxn::from_bytes).collect();
+            // What is cut, or zeros, was never synced: it can only belong to a marker that was not, either.
+            let mut before = -1;
+            let sound = |entry: &AbortedTxn| {
+                entry.last_offset > entry.first_offset
+                    && entry.last_offset > std::mem::replace(&mut before, entry.last_offset)
+            };
+            let entries =
+                bytes.chunks_exact(ENTRY_LEN).map(AbortedTxn::from_bytes).take_while(sound).collect::<Vec<_>>();
             self.stored = entries.len();
             self.entries = Some(entries);
         }
@@ -112,7 +118,10 @@ impl TxnIndex {
             entries.truncate(keep);
         }
         if keep < self.stored {
-            files.get(&self.path, OpenMode::Existing)?.truncate((keep * ENTRY_LEN) as u64)?;
+            let file = files.get(&self.path, OpenMode::Existing)?;
+            file.truncate((keep * ENTRY_LEN) as u64)?;
+            // Or a crash brings back an entry for an offset that other records have by then.
+            file.sync_data()?;
             self.stored = keep;
         }
         Ok(())
