@@ -3,12 +3,15 @@
 
 pub mod balanced;
 mod index;
+pub mod range;
 mod standby;
 pub mod sticky;
+pub mod uniform;
 pub mod warmup;
 mod within;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use wire::{KStr, Uuid};
 
@@ -120,9 +123,9 @@ pub struct ConsumerMember {
     pub instance_id: Option<KStr>,
     pub rack_id: Option<KStr>,
     /// Ids of the existing topics it subscribes to, by name or expression.
-    pub subscribed: BTreeSet<Uuid>,
+    pub subscribed: Arc<BTreeSet<Uuid>>,
     /// Its previous target.
-    pub assigned: PartitionSet,
+    pub assigned: Arc<PartitionSet>,
 }
 
 /// By member id; every member of the input has an entry.

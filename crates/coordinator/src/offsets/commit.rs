@@ -53,21 +53,17 @@ pub(crate) fn commit(ctx: &mut Ctx<'_, '_>, caller: &Caller, request: &OffsetCom
         asked: resolve(ctx.env.topics, by_id, asked),
     };
     let topics = commit.run(ctx).into_iter().map(|topic| {
-        let partition =
-            |(partition_index, error): (i32, ErrorCode)| OffsetCommitResponsePartition {
-                partition_index,
-                error_code: error.code(),
-            };
+        let partition = |(partition_index, error): (i32, ErrorCode)| OffsetCommitResponsePartition {
+            partition_index,
+            error_code: error.code(),
+        };
         OffsetCommitResponseTopic {
             name: topic.name,
             topic_id: topic.id,
             partitions: topic.partitions.into_iter().map(partition).collect(),
         }
     });
-    let response = OffsetCommitResponse {
-        topics: topics.collect(),
-        ..Default::default()
-    };
+    let response = OffsetCommitResponse { topics: topics.collect(), ..Default::default() };
     ctx.reply(Reply::OffsetCommit(Box::new(response)));
 }
 
@@ -134,25 +130,13 @@ pub(super) fn resolve(
         };
         // Known, hence named.
         let name = name.unwrap_or_default();
-        let (known, unknown): (Vec<_>, Vec<_>) = partitions
-            .into_iter()
-            .partition(|p| (0..topic.partitions).contains(&p.index));
-        let unknown = unknown
-            .iter()
-            .map(|p| (p.index, ErrorCode::UnknownTopicOrPartition));
-        add(
-            &mut asked.unknown,
-            name.clone(),
-            topic.id,
-            unknown.collect(),
-        );
+        let (known, unknown): (Vec<_>, Vec<_>) =
+            partitions.into_iter().partition(|p| (0..topic.partitions).contains(&p.index));
+        let unknown = unknown.iter().map(|p| (p.index, ErrorCode::UnknownTopicOrPartition));
+        add(&mut asked.unknown, name.clone(), topic.id, unknown.collect());
         if !known.is_empty() {
             let partitions = known;
-            asked.topics.push(AskedTopic {
-                name,
-                id: topic.id,
-                partitions,
-            });
+            asked.topics.push(AskedTopic { name, id: topic.id, partitions });
         }
     }
     asked
@@ -203,16 +187,10 @@ impl Commit<'_> {
     }
 
     /// One partition that the member does not own fails all of them (C O-7), but for those that fail on their own.
-    fn check_ownership(
-        &self,
-        ctx: &Ctx<'_, '_>,
-        group: &Group,
-        error: ErrorCode,
-    ) -> Result<(), ErrorCode> {
+    fn check_ownership(&self, ctx: &Ctx<'_, '_>, group: &Group, error: ErrorCode) -> Result<(), ErrorCode> {
         for topic in &self.asked.topics {
             for partition in &topic.partitions {
-                if !too_long(ctx, partition)
-                    && !group.may_commit(&self.client, &topic.name, &topic.id, partition.index)
+                if !too_long(ctx, partition) && !group.may_commit(&self.client, &topic.name, &topic.id, partition.index)
                 {
                     return Err(error);
                 }
@@ -229,11 +207,8 @@ impl Commit<'_> {
                 continue;
             }
             partitions.push((partition.index, ErrorCode::None));
-            let key = OffsetCommitKey {
-                group: self.group_id.clone(),
-                topic: topic.name.clone(),
-                partition: partition.index,
-            };
+            let key =
+                OffsetCommitKey { group: self.group_id.clone(), topic: topic.name.clone(), partition: partition.index };
             let value = OffsetCommitValue {
                 offset: partition.offset,
                 leader_epoch: partition.leader_epoch,
@@ -244,32 +219,21 @@ impl Commit<'_> {
             };
             ctx.out.records.push(Record::OffsetCommit(key, Some(value)));
         }
-        TopicResult {
-            name: topic.name.clone(),
-            id: topic.id,
-            partitions,
-        }
+        TopicResult { name: topic.name.clone(), id: topic.id, partitions }
     }
 }
 
 impl AskedTopic {
     fn fail(&self, error: ErrorCode) -> TopicResult {
         let partitions = self.partitions.iter().map(|p| (p.index, error)).collect();
-        TopicResult {
-            name: self.name.clone(),
-            id: self.id,
-            partitions,
-        }
+        TopicResult { name: self.name.clone(), id: self.id, partitions }
     }
 }
 
 /// C O-8: the limit counts characters as Java does.
 fn too_long(ctx: &Ctx<'_, '_>, partition: &AskedPartition) -> bool {
     let max = ctx.env.config.broker.offset_metadata_max_chars;
-    partition
-        .metadata
-        .as_ref()
-        .is_some_and(|text| text.len() > max && text.encode_utf16().count() > max)
+    partition.metadata.as_ref().is_some_and(|text| text.len() > max && text.encode_utf16().count() > max)
 }
 
 /// Adds results to those that the topic has already.
@@ -279,10 +243,6 @@ fn add(results: &mut Vec<TopicResult>, name: KStr, id: Uuid, partitions: Vec<(i3
     }
     match results.iter_mut().find(|r| r.name == name && r.id == id) {
         Some(result) => result.partitions.extend(partitions),
-        None => results.push(TopicResult {
-            name,
-            id,
-            partitions,
-        }),
+        None => results.push(TopicResult { name, id, partitions }),
     }
 }

@@ -20,31 +20,18 @@ pub(crate) fn delete(ctx: &mut Ctx<'_, '_>, request: &OffsetDeleteRequest) {
     let mut results = Results::new();
     let mut known = Vec::new();
     for topic in &request.topics {
-        let partitions = ctx
-            .env
-            .topics
-            .get(&topic.name)
-            .map_or(0, |topic| topic.partitions);
+        let partitions = ctx.env.topics.get(&topic.name).map_or(0, |topic| topic.partitions);
         for partition in &topic.partitions {
             let index = partition.partition_index;
             if (0..partitions).contains(&index) {
                 known.push((&topic.name, index));
             } else {
-                set(
-                    &mut results,
-                    &topic.name,
-                    index,
-                    ErrorCode::UnknownTopicOrPartition,
-                );
+                set(&mut results, &topic.name, index, ErrorCode::UnknownTopicOrPartition);
             }
         }
     }
     // What does not exist is said without looking at the group, unless something does exist.
-    let error = if known.is_empty() {
-        None
-    } else {
-        admit(ctx, &request.group_id).err()
-    };
+    let error = if known.is_empty() { None } else { admit(ctx, &request.group_id).err() };
     let mut response = OffsetDeleteResponse::default();
     if let Some(error) = error {
         response.error_code = error.code();
@@ -62,18 +49,12 @@ fn admit(ctx: &Ctx<'_, '_>, group_id: &KStr) -> Result<(), ErrorCode> {
     if group_id.is_empty() {
         return Err(ErrorCode::InvalidGroupId);
     }
-    let group = ctx
-        .state
-        .group(group_id)
-        .ok_or(ErrorCode::GroupIdNotFound)?;
+    let group = ctx.state.group(group_id).ok_or(ErrorCode::GroupIdNotFound)?;
     group.admit_offset_delete(ctx.soft, group_id)
 }
 
 fn delete_one(ctx: &mut Ctx<'_, '_>, group_id: &KStr, topic: &KStr, partition: i32) -> ErrorCode {
-    let subscribed = ctx
-        .state
-        .group(group_id)
-        .is_some_and(|group| group.is_subscribed(ctx.soft, group_id, topic));
+    let subscribed = ctx.state.group(group_id).is_some_and(|group| group.is_subscribed(ctx.soft, group_id, topic));
     if subscribed {
         return ErrorCode::GroupSubscribedToTopic;
     }
@@ -87,45 +68,27 @@ fn delete_one(ctx: &mut Ctx<'_, '_>, group_id: &KStr, topic: &KStr, partition: i
 /// Tombstones for all offsets of a group, those that transactions hold open included.
 pub(crate) fn tombstones_of_group(ctx: &mut Ctx<'_, '_>, group_id: &KStr) {
     for (topic, slots) in ctx.state.offsets.topics(group_id) {
-        let tombstones = slots
-            .keys()
-            .map(|&partition| tombstone(group_id, topic, partition));
+        let tombstones = slots.keys().map(|&partition| tombstone(group_id, topic, partition));
         ctx.out.records.extend(tombstones);
     }
 }
 
 pub(super) fn tombstone(group_id: &KStr, topic: &KStr, partition: i32) -> Record {
-    let key = OffsetCommitKey {
-        group: group_id.clone(),
-        topic: topic.clone(),
-        partition,
-    };
+    let key = OffsetCommitKey { group: group_id.clone(), topic: topic.clone(), partition };
     Record::OffsetCommit(key, None)
 }
 
 fn set(results: &mut Results, topic: &KStr, partition: i32, error: ErrorCode) {
-    let at = results
-        .iter()
-        .position(|(name, _)| name == topic)
-        .unwrap_or_else(|| {
-            results.push((topic.clone(), BTreeMap::new()));
-            results.len() - 1
-        });
+    let at = results.iter().position(|(name, _)| name == topic).unwrap_or_else(|| {
+        results.push((topic.clone(), BTreeMap::new()));
+        results.len() - 1
+    });
     results[at].1.insert(partition, error);
 }
 
-fn response_topic(
-    (name, partitions): (KStr, BTreeMap<i32, ErrorCode>),
-) -> OffsetDeleteResponseTopic {
-    let partitions =
-        partitions
-            .into_iter()
-            .map(|(partition_index, error)| OffsetDeleteResponsePartition {
-                partition_index,
-                error_code: error.code(),
-            });
-    OffsetDeleteResponseTopic {
-        name,
-        partitions: partitions.collect(),
-    }
+fn response_topic((name, partitions): (KStr, BTreeMap<i32, ErrorCode>)) -> OffsetDeleteResponseTopic {
+    let partitions = partitions
+        .into_iter()
+        .map(|(partition_index, error)| OffsetDeleteResponsePartition { partition_index, error_code: error.code() });
+    OffsetDeleteResponseTopic { name, partitions: partitions.collect() }
 }

@@ -77,9 +77,7 @@ fn has_expired(ctx: &Ctx<'_, '_>, group_id: &KStr, group: &Group, slot: &Slot) -
 
 /// The offsets of deleted topics go, in all groups, whoever subscribes (C E-4).
 pub(crate) fn topics_deleted(ctx: &mut Ctx<'_, '_>, deleted: &[(KStr, Uuid)]) {
-    let detached = deleted
-        .iter()
-        .map(|(name, id)| (name.to_owned_detached(), *id));
+    let detached = deleted.iter().map(|(name, id)| (name.to_owned_detached(), *id));
     ctx.soft.offsets.deleted.extend(detached);
     purge(ctx, true);
 }
@@ -131,9 +129,6 @@ impl Slot {
     /// another one counts.
     fn is_of(&self, id: Uuid, by_name: bool) -> bool {
         let pending = self.pending.iter().map(|(_, pending)| pending);
-        self.committed
-            .iter()
-            .chain(pending)
-            .any(|c| c.topic_id == id || (by_name && c.topic_id.is_zero()))
+        self.committed.iter().chain(pending).any(|c| c.topic_id == id || (by_name && c.topic_id.is_zero()))
     }
 }

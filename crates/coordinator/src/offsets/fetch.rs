@@ -17,12 +17,7 @@ const BY_ID: i16 = 10;
 /// The one version without an error for the group.
 const WITHOUT_GROUP_ERROR: i16 = 1;
 
-pub(crate) fn fetch(
-    ctx: &mut Ctx<'_, '_>,
-    caller: &Caller,
-    request: &OffsetFetchRequestGroup,
-    require_stable: bool,
-) {
+pub(crate) fn fetch(ctx: &mut Ctx<'_, '_>, caller: &Caller, request: &OffsetFetchRequestGroup, require_stable: bool) {
     let client = OffsetClient {
         member_id: request.member_id.as_ref(),
         instance_id: None,
@@ -30,31 +25,18 @@ pub(crate) fn fetch(
         api_version: caller.api_version,
         transactional: false,
     };
-    let admitted = ctx
-        .state
-        .group(&request.group_id)
-        .map_or(Ok(()), |group| group.admit_fetch(&client));
-    let mut response = OffsetFetchResponseGroup {
-        group_id: request.group_id.clone(),
-        ..Default::default()
-    };
+    let admitted = ctx.state.group(&request.group_id).map_or(Ok(()), |group| group.admit_fetch(&client));
+    let mut response = OffsetFetchResponseGroup { group_id: request.group_id.clone(), ..Default::default() };
     match admitted {
         Err(error) => {
             response.error_code = error.code();
             if caller.api_version <= WITHOUT_GROUP_ERROR {
                 let topics = request.topics.iter().flatten();
-                response.topics = topics
-                    .map(|topic| failed(topic, KStr::EMPTY, error))
-                    .collect();
+                response.topics = topics.map(|topic| failed(topic, KStr::EMPTY, error)).collect();
             }
         }
         Ok(()) => {
-            let fetch = Fetch {
-                ctx,
-                group_id: &request.group_id,
-                by_id: caller.api_version >= BY_ID,
-                require_stable,
-            };
+            let fetch = Fetch { ctx, group_id: &request.group_id, by_id: caller.api_version >= BY_ID, require_stable };
             response.topics = match &request.topics {
                 Some(topics) => fetch.some(topics),
                 None => fetch.all(),
@@ -117,22 +99,13 @@ impl Fetch<'_, '_, '_> {
                 .map(|(&index, slot)| self.partition(index, Some(slot), Uuid::ZERO))
                 .collect();
             if !partitions.is_empty() {
-                found.push(OffsetFetchResponseTopics {
-                    name: name.clone(),
-                    topic_id,
-                    partitions,
-                });
+                found.push(OffsetFetchResponseTopics { name: name.clone(), topic_id, partitions });
             }
         }
         found
     }
 
-    fn partition(
-        &self,
-        index: i32,
-        slot: Option<&Slot>,
-        id: Uuid,
-    ) -> OffsetFetchResponsePartitions {
+    fn partition(&self, index: i32, slot: Option<&Slot>, id: Uuid) -> OffsetFetchResponsePartitions {
         let Some(slot) = slot else {
             return nothing(index, ErrorCode::None);
         };
@@ -140,9 +113,10 @@ impl Fetch<'_, '_, '_> {
             return nothing(index, ErrorCode::UnstableOffsetCommit);
         }
         // A topic of the same name that was made anew has nothing to do with the offset (C F-6).
-        let committed = slot.committed.as_ref().filter(|committed| {
-            id.is_zero() || committed.topic_id.is_zero() || committed.topic_id == id
-        });
+        let committed = slot
+            .committed
+            .as_ref()
+            .filter(|committed| id.is_zero() || committed.topic_id.is_zero() || committed.topic_id == id);
         let Some(committed) = committed else {
             return nothing(index, ErrorCode::None);
         };
@@ -166,23 +140,11 @@ fn nothing(partition_index: i32, error: ErrorCode) -> OffsetFetchResponsePartiti
     }
 }
 
-fn failed(
-    topic: &OffsetFetchRequestTopics,
-    name: KStr,
-    error: ErrorCode,
-) -> OffsetFetchResponseTopics {
-    let name = if topic.name.is_empty() {
-        name
-    } else {
-        topic.name.clone()
-    };
+fn failed(topic: &OffsetFetchRequestTopics, name: KStr, error: ErrorCode) -> OffsetFetchResponseTopics {
+    let name = if topic.name.is_empty() { name } else { topic.name.clone() };
     OffsetFetchResponseTopics {
         name,
         topic_id: topic.topic_id,
-        partitions: topic
-            .partition_indexes
-            .iter()
-            .map(|&index| nothing(index, error))
-            .collect(),
+        partitions: topic.partition_indexes.iter().map(|&index| nothing(index, error)).collect(),
     }
 }

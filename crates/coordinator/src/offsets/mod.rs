@@ -67,10 +67,7 @@ impl Offsets {
 
     fn slots(&self, group_id: &str, topic: &str) -> impl Iterator<Item = (&i32, &Slot)> {
         let topics = self.groups.get(group_id);
-        topics
-            .and_then(|topics| topics.get(topic))
-            .into_iter()
-            .flatten()
+        topics.and_then(|topics| topics.get(topic)).into_iter().flatten()
     }
 
     fn slot(&self, group_id: &str, topic: &str, partition: i32) -> Option<&Slot> {

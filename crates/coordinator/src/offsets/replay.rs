@@ -11,12 +11,7 @@ use crate::shard::State;
 use crate::state_log::Producer;
 
 /// An offset record. One for a group that does not exist makes a simple group (C M-9, X-8).
-pub(crate) fn replay(
-    state: &mut State,
-    position: Position,
-    key: OffsetCommitKey,
-    value: Option<OffsetCommitValue>,
-) {
+pub(crate) fn replay(state: &mut State, position: Position, key: OffsetCommitKey, value: Option<OffsetCommitValue>) {
     let Some(value) = value else {
         return state.offsets.remove(&key);
     };
@@ -42,11 +37,7 @@ pub(crate) fn replay_marker(state: &mut State, producer: Producer, commit: bool)
 
 /// An empty text holds on to no frame.
 fn detached(text: &KStr) -> KStr {
-    if text.is_empty() {
-        KStr::EMPTY
-    } else {
-        text.to_owned_detached()
-    }
+    if text.is_empty() { KStr::EMPTY } else { text.to_owned_detached() }
 }
 
 impl Offsets {
@@ -64,21 +55,12 @@ impl Offsets {
 
     /// The slot of a key, made if need be, with names of its own memory.
     fn slot_mut(&mut self, key: &OffsetCommitKey) -> (KStr, KStr, &mut Slot) {
-        let group_id = self
-            .groups
-            .get_key_value(&key.group)
-            .map(|(id, _)| id.clone());
+        let group_id = self.groups.get_key_value(&key.group).map(|(id, _)| id.clone());
         let group_id = group_id.unwrap_or_else(|| key.group.to_owned_detached());
         let topics = self.groups.entry(group_id.clone()).or_default();
-        let topic = topics
-            .get_key_value(&key.topic)
-            .map(|(name, _)| name.clone());
+        let topic = topics.get_key_value(&key.topic).map(|(name, _)| name.clone());
         let topic = topic.unwrap_or_else(|| key.topic.to_owned_detached());
-        let slot = topics
-            .entry(topic.clone())
-            .or_default()
-            .entry(key.partition)
-            .or_default();
+        let slot = topics.entry(topic.clone()).or_default().entry(key.partition).or_default();
         (group_id, topic, slot)
     }
 
@@ -116,10 +98,7 @@ impl Offsets {
     }
 
     fn existing(&mut self, group_id: &str, topic: &str, partition: i32) -> Option<&mut Slot> {
-        self.groups
-            .get_mut(group_id)?
-            .get_mut(topic)?
-            .get_mut(&partition)
+        self.groups.get_mut(group_id)?.get_mut(topic)?.get_mut(&partition)
     }
 
     /// Drops what has become empty.
@@ -148,10 +127,7 @@ impl Slot {
             return;
         };
         let (_, pending) = self.pending.remove(at);
-        let newer = self
-            .committed
-            .as_ref()
-            .is_none_or(|committed| committed.position < pending.position);
+        let newer = self.committed.as_ref().is_none_or(|committed| committed.position < pending.position);
         if commit && newer {
             self.committed = Some(pending);
         }

@@ -41,19 +41,12 @@ fn bench() -> Bench {
 }
 
 /// An anonymous commit of `offset` to the given partitions.
-fn commit_request(
-    group_id: &str,
-    topic: &str,
-    partitions: &[i32],
-    offset: i64,
-) -> OffsetCommitRequest {
-    let partitions = partitions
-        .iter()
-        .map(|&partition_index| OffsetCommitRequestPartition {
-            partition_index,
-            committed_offset: offset,
-            ..Default::default()
-        });
+fn commit_request(group_id: &str, topic: &str, partitions: &[i32], offset: i64) -> OffsetCommitRequest {
+    let partitions = partitions.iter().map(|&partition_index| OffsetCommitRequestPartition {
+        partition_index,
+        committed_offset: offset,
+        ..Default::default()
+    });
     OffsetCommitRequest {
         group_id: text(group_id),
         generation_id_or_member_epoch: -1,
@@ -69,16 +62,11 @@ fn commit_request(
 
 /// Partition and error, in the order of the answer.
 fn commit(bench: &mut Bench, version: i16, request: OffsetCommitRequest) -> Vec<(i32, i16)> {
-    let Reply::OffsetCommit(response) =
-        bench.ask(Command::OffsetCommit(caller(version), Box::new(request)))
-    else {
+    let Reply::OffsetCommit(response) = bench.ask(Command::OffsetCommit(caller(version), Box::new(request))) else {
         panic!("not the reply to a commit")
     };
     let topics = response.topics.into_iter();
-    topics
-        .flat_map(|topic| topic.partitions)
-        .map(|p| (p.partition_index, p.error_code))
-        .collect()
+    topics.flat_map(|topic| topic.partitions).map(|p| (p.partition_index, p.error_code)).collect()
 }
 
 fn commit_one(bench: &mut Bench, group_id: &str, topic: &str, partition: i32, offset: i64) {
@@ -86,12 +74,7 @@ fn commit_one(bench: &mut Bench, group_id: &str, topic: &str, partition: i32, of
     assert_eq!(commit(bench, 9, request), [(partition, NONE)]);
 }
 
-fn txn_request(
-    group_id: &str,
-    producer_id: i64,
-    partition: i32,
-    offset: i64,
-) -> TxnOffsetCommitRequest {
+fn txn_request(group_id: &str, producer_id: i64, partition: i32, offset: i64) -> TxnOffsetCommitRequest {
     TxnOffsetCommitRequest {
         group_id: text(group_id),
         producer_id,
@@ -115,45 +98,22 @@ fn txn_commit(bench: &mut Bench, version: i16, request: TxnOffsetCommitRequest) 
         panic!("not the reply to a transactional commit")
     };
     let topics = response.topics.into_iter();
-    topics
-        .flat_map(|topic| topic.partitions)
-        .map(|p| (p.partition_index, p.error_code))
-        .collect()
+    topics.flat_map(|topic| topic.partitions).map(|p| (p.partition_index, p.error_code)).collect()
 }
 
 fn end_transaction(bench: &mut Bench, producer_id: i64, commit: bool) {
-    bench.ask(Command::TxnMarker {
-        producer_id,
-        producer_epoch: 0,
-        commit,
-    });
+    bench.ask(Command::TxnMarker { producer_id, producer_epoch: 0, commit });
 }
 
-fn fetch_command(
-    group_id: &str,
-    topics: Option<Vec<OffsetFetchRequestTopics>>,
-    version: i16,
-    stable: bool,
-) -> Command {
-    let group = OffsetFetchRequestGroup {
-        group_id: text(group_id),
-        member_epoch: -1,
-        topics,
-        ..Default::default()
-    };
-    Command::OffsetFetch {
-        caller: caller(version),
-        group: Box::new(group),
-        require_stable: stable,
-    }
+fn fetch_command(group_id: &str, topics: Option<Vec<OffsetFetchRequestTopics>>, version: i16, stable: bool) -> Command {
+    let group = OffsetFetchRequestGroup { group_id: text(group_id), member_epoch: -1, topics, ..Default::default() };
+    Command::OffsetFetch { caller: caller(version), group: Box::new(group), require_stable: stable }
 }
 
 type Fetched = BTreeMap<(String, i32), (i64, i16)>;
 
 fn fetched(reply: Reply) -> Fetched {
-    let Reply::OffsetFetch(group) = reply else {
-        panic!("not the reply to a fetch")
-    };
+    let Reply::OffsetFetch(group) = reply else { panic!("not the reply to a fetch") };
     assert_eq!(group.error_code, NONE);
     let topics = group.topics.into_iter();
     topics
@@ -169,11 +129,8 @@ fn fetched(reply: Reply) -> Fetched {
 
 /// Offset and error of one partition.
 fn fetch(bench: &mut Bench, group_id: &str, partition: i32, stable: bool) -> (i64, i16) {
-    let topic = OffsetFetchRequestTopics {
-        name: text("orders"),
-        partition_indexes: vec![partition],
-        ..Default::default()
-    };
+    let topic =
+        OffsetFetchRequestTopics { name: text("orders"), partition_indexes: vec![partition], ..Default::default() };
     let command = fetch_command(group_id, Some(vec![topic]), 9, stable);
     fetched(bench.ask(command))[&(String::from("orders"), partition)]
 }
@@ -183,71 +140,35 @@ fn fetch_all(bench: &mut Bench, group_id: &str, stable: bool) -> Fetched {
 }
 
 fn delete_command(group_id: &str, topic: &str, partitions: &[i32]) -> Command {
-    let partitions = partitions
-        .iter()
-        .map(|&partition_index| OffsetDeleteRequestPartition { partition_index });
-    let topics = vec![OffsetDeleteRequestTopic {
-        name: text(topic),
-        partitions: partitions.collect(),
-    }];
-    Command::OffsetDelete(
-        caller(0),
-        Box::new(OffsetDeleteRequest {
-            group_id: text(group_id),
-            topics,
-        }),
-    )
+    let partitions = partitions.iter().map(|&partition_index| OffsetDeleteRequestPartition { partition_index });
+    let topics = vec![OffsetDeleteRequestTopic { name: text(topic), partitions: partitions.collect() }];
+    Command::OffsetDelete(caller(0), Box::new(OffsetDeleteRequest { group_id: text(group_id), topics }))
 }
 
-fn delete(
-    bench: &mut Bench,
-    group_id: &str,
-    topic: &str,
-    partitions: &[i32],
-) -> (i16, Vec<(i32, i16)>) {
-    let Reply::OffsetDelete(response) = bench.ask(delete_command(group_id, topic, partitions))
-    else {
+fn delete(bench: &mut Bench, group_id: &str, topic: &str, partitions: &[i32]) -> (i16, Vec<(i32, i16)>) {
+    let Reply::OffsetDelete(response) = bench.ask(delete_command(group_id, topic, partitions)) else {
         panic!("not the reply to a deletion")
     };
     let topics = response.topics.into_iter();
-    let partitions = topics
-        .flat_map(|topic| topic.partitions)
-        .map(|p| (p.partition_index, p.error_code));
+    let partitions = topics.flat_map(|topic| topic.partitions).map(|p| (p.partition_index, p.error_code));
     (response.error_code, partitions.collect())
 }
 
 /// The tombstones among the records since the last look, as topic and partition.
 fn tombstones(bench: &mut Bench) -> Vec<(String, i32)> {
-    let offsets = bench
-        .records()
-        .into_iter()
-        .filter_map(|record| match record {
-            Record::OffsetCommit(key, None) => Some((String::from(&key.topic), key.partition)),
-            _ => None,
-        });
+    let offsets = bench.records().into_iter().filter_map(|record| match record {
+        Record::OffsetCommit(key, None) => Some((String::from(&key.topic), key.partition)),
+        _ => None,
+    });
     offsets.collect()
 }
 
 #[test]
 fn o_1_what_does_not_exist_comes_first_and_does_not_stop_the_rest() {
     let mut bench = bench();
-    assert_eq!(
-        commit(&mut bench, 9, commit_request("g", "gone", &[0], 5)),
-        [(0, UNKNOWN_TOPIC_OR_PARTITION)]
-    );
-    let answer = commit(
-        &mut bench,
-        9,
-        commit_request("g", "orders", &[0, 77, -1], 5),
-    );
-    assert_eq!(
-        answer,
-        [
-            (77, UNKNOWN_TOPIC_OR_PARTITION),
-            (-1, UNKNOWN_TOPIC_OR_PARTITION),
-            (0, NONE)
-        ]
-    );
+    assert_eq!(commit(&mut bench, 9, commit_request("g", "gone", &[0], 5)), [(0, UNKNOWN_TOPIC_OR_PARTITION)]);
+    let answer = commit(&mut bench, 9, commit_request("g", "orders", &[0, 77, -1], 5));
+    assert_eq!(answer, [(77, UNKNOWN_TOPIC_OR_PARTITION), (-1, UNKNOWN_TOPIC_OR_PARTITION), (0, NONE)]);
     assert_eq!(fetch(&mut bench, "g", 0, false), (5, NONE));
 }
 
@@ -261,10 +182,7 @@ fn o_1_version_10_names_topics_by_id() {
         request
     };
     for unknown in [Uuid::ZERO, Uuid::from_u128(99)] {
-        assert_eq!(
-            commit(&mut bench, 10, with_id(unknown)),
-            [(1, UNKNOWN_TOPIC_ID)]
-        );
+        assert_eq!(commit(&mut bench, 10, with_id(unknown)), [(1, UNKNOWN_TOPIC_ID)]);
     }
     assert_eq!(commit(&mut bench, 10, with_id(orders)), [(1, NONE)]);
     assert_eq!(fetch(&mut bench, "g", 1, false), (6, NONE));
@@ -275,27 +193,16 @@ fn o_1_without_valid_partitions_the_group_is_not_looked_at() {
     let mut bench = bench();
     let mut request = commit_request("g", "gone", &[0], 5);
     request.generation_id_or_member_epoch = 3;
-    assert_eq!(
-        commit(&mut bench, 9, request),
-        [(0, UNKNOWN_TOPIC_OR_PARTITION)]
-    );
+    assert_eq!(commit(&mut bench, 9, request), [(0, UNKNOWN_TOPIC_OR_PARTITION)]);
 }
 
 #[test]
 fn o_2_a_group_that_does_not_exist() {
-    for (version, error) in [
-        (2, ILLEGAL_GENERATION),
-        (8, ILLEGAL_GENERATION),
-        (9, GROUP_ID_NOT_FOUND),
-    ] {
+    for (version, error) in [(2, ILLEGAL_GENERATION), (8, ILLEGAL_GENERATION), (9, GROUP_ID_NOT_FOUND)] {
         let mut bench = bench();
         let mut request = commit_request("g", "orders", &[0], 5);
         request.generation_id_or_member_epoch = 0;
-        assert_eq!(
-            commit(&mut bench, version, request),
-            [(0, error)],
-            "version {version}"
-        );
+        assert_eq!(commit(&mut bench, version, request), [(0, error)], "version {version}");
         assert!(bench.records().is_empty());
         assert!(bench.shard().state().group("g").is_none());
     }
@@ -311,14 +218,8 @@ fn r_5_an_empty_group_id_is_legal_for_plain_commits_only() {
     let mut bench = bench();
     commit_one(&mut bench, "", "orders", 0, 5);
     assert_eq!(fetch(&mut bench, "", 0, false), (5, NONE));
-    assert_eq!(
-        txn_commit(&mut bench, 5, txn_request("", 7, 0, 6)),
-        [(0, INVALID_GROUP_ID)]
-    );
-    assert_eq!(
-        delete(&mut bench, "", "orders", &[0]),
-        (INVALID_GROUP_ID, vec![])
-    );
+    assert_eq!(txn_commit(&mut bench, 5, txn_request("", 7, 0, 6)), [(0, INVALID_GROUP_ID)]);
+    assert_eq!(delete(&mut bench, "", "orders", &[0]), (INVALID_GROUP_ID, vec![]));
 }
 
 #[test]
@@ -335,12 +236,7 @@ fn o_8_metadata_is_limited_by_characters() {
         let mut bench = bench();
         let mut request = commit_request("g", "orders", &[0, 1], 5);
         request.topics[0].partitions[0].committed_metadata = Some(text(&metadata));
-        assert_eq!(
-            commit(&mut bench, 9, request),
-            [(0, error), (1, NONE)],
-            "{} bytes",
-            metadata.len()
-        );
+        assert_eq!(commit(&mut bench, 9, request), [(0, error), (1, NONE)], "{} bytes", metadata.len());
     }
 }
 
@@ -362,34 +258,15 @@ fn o_10_what_is_stored() {
     commit(&mut bench, 9, request.clone());
     request.retention_time_ms = 2000;
     commit(&mut bench, 4, request);
-    let [
-        Record::OffsetCommit(key, Some(plain)),
-        Record::OffsetCommit(_, Some(timed)),
-    ] = &bench.records()[..]
-    else {
+    let [Record::OffsetCommit(key, Some(plain)), Record::OffsetCommit(_, Some(timed))] = &bench.records()[..] else {
         panic!("two offsets were committed")
     };
-    assert_eq!(
-        (&*key.group, &*key.topic, key.partition),
-        ("g", "orders", 2)
-    );
-    assert_eq!(
-        (plain.offset, plain.leader_epoch, &*plain.metadata),
-        (5, 3, "note")
-    );
-    assert_eq!(
-        (plain.commit_timestamp, plain.expire_timestamp),
-        (1_000_000, -1)
-    );
-    assert_eq!(
-        plain.topic_id,
-        bench.topics().get("orders").expect("made above").id
-    );
+    assert_eq!((&*key.group, &*key.topic, key.partition), ("g", "orders", 2));
+    assert_eq!((plain.offset, plain.leader_epoch, &*plain.metadata), (5, 3, "note"));
+    assert_eq!((plain.commit_timestamp, plain.expire_timestamp), (1_000_000, -1));
+    assert_eq!(plain.topic_id, bench.topics().get("orders").expect("made above").id);
     // Version 1 of the record has no place for the leader epoch and the topic id.
-    assert_eq!(
-        (timed.commit_timestamp, timed.expire_timestamp),
-        (1_000_000, 1_002_000)
-    );
+    assert_eq!((timed.commit_timestamp, timed.expire_timestamp), (1_000_000, 1_002_000));
 }
 
 #[test]
@@ -402,30 +279,15 @@ fn f_2_names_are_not_checked_and_ids_are() {
         topic_id,
         partition_indexes: vec![index],
     };
-    let names = vec![
-        topic("gone", Uuid::ZERO, 0),
-        topic("orders", Uuid::ZERO, 77),
-    ];
+    let names = vec![topic("gone", Uuid::ZERO, 0), topic("orders", Uuid::ZERO, 77)];
     let by_name = fetched(bench.ask(fetch_command("g", Some(names), 9, false)));
     assert!(by_name.values().all(|&value| value == (-1, NONE)));
     let ids = vec![topic("", Uuid::from_u128(99), 0), topic("", orders, 0)];
     let Reply::OffsetFetch(by_id) = bench.ask(fetch_command("g", Some(ids), 10, false)) else {
         panic!("not the reply to a fetch")
     };
-    let seen = by_id.topics.iter().map(|t| {
-        (
-            t.topic_id,
-            t.partitions[0].committed_offset,
-            t.partitions[0].error_code,
-        )
-    });
-    assert_eq!(
-        seen.collect::<Vec<_>>(),
-        [
-            (orders, 5, NONE),
-            (Uuid::from_u128(99), -1, UNKNOWN_TOPIC_ID)
-        ]
-    );
+    let seen = by_id.topics.iter().map(|t| (t.topic_id, t.partitions[0].committed_offset, t.partitions[0].error_code));
+    assert_eq!(seen.collect::<Vec<_>>(), [(orders, 5, NONE), (Uuid::from_u128(99), -1, UNKNOWN_TOPIC_ID)]);
 }
 
 #[test]
@@ -441,16 +303,10 @@ fn f_6_an_offset_of_an_earlier_topic_of_that_name_does_not_count() {
     commit_one(&mut bench, "g", "orders", 0, 5);
     // The topic is made anew; the shard is not told, as after a crash in between.
     let stale = bench.topics().get("orders").expect("made above").clone();
-    let metadata = crate::topics::TopicMetadata {
-        id: Uuid::from_u128(99),
-        ..stale
-    };
+    let metadata = crate::topics::TopicMetadata { id: Uuid::from_u128(99), ..stale };
     bench.set_topic_metadata("orders", metadata);
-    let topic = OffsetFetchRequestTopics {
-        topic_id: Uuid::from_u128(99),
-        partition_indexes: vec![0],
-        ..Default::default()
-    };
+    let topic =
+        OffsetFetchRequestTopics { topic_id: Uuid::from_u128(99), partition_indexes: vec![0], ..Default::default() };
     let by_id = fetched(bench.ask(fetch_command("g", Some(vec![topic]), 10, false)));
     assert_eq!(by_id.into_values().collect::<Vec<_>>(), [(-1, NONE)]);
     assert_eq!(fetch(&mut bench, "g", 0, false), (5, NONE));
@@ -461,10 +317,7 @@ fn f_7_open_transactions() {
     let mut bench = bench();
     commit_one(&mut bench, "g", "orders", 0, 5);
     for partition in [0, 1] {
-        assert_eq!(
-            txn_commit(&mut bench, 5, txn_request("g", 7, partition, 9)),
-            [(partition, NONE)]
-        );
+        assert_eq!(txn_commit(&mut bench, 5, txn_request("g", 7, partition, 9)), [(partition, NONE)]);
     }
     assert_eq!(fetch(&mut bench, "g", 0, false), (5, NONE));
     assert_eq!(fetch(&mut bench, "g", 1, false), (-1, NONE));
@@ -472,10 +325,7 @@ fn f_7_open_transactions() {
     assert_eq!(fetch(&mut bench, "g", 1, true), (-1, UNSTABLE));
     // A partition that is only pending is not among all.
     let all = fetch_all(&mut bench, "g", true);
-    assert_eq!(
-        all,
-        Fetched::from([((String::from("orders"), 0), (-1, UNSTABLE))])
-    );
+    assert_eq!(all, Fetched::from([((String::from("orders"), 0), (-1, UNSTABLE))]));
 }
 
 #[test]
@@ -490,10 +340,7 @@ fn f_8_all_by_id_leaves_out_what_is_gone() {
         panic!("not the reply to a fetch")
     };
     let orders = bench.topics().get("orders").expect("made above").id;
-    assert_eq!(
-        all.topics.iter().map(|t| t.topic_id).collect::<Vec<_>>(),
-        [orders]
-    );
+    assert_eq!(all.topics.iter().map(|t| t.topic_id).collect::<Vec<_>>(), [orders]);
     assert_eq!(fetch_all(&mut bench, "g", false).len(), 2);
 }
 
@@ -512,20 +359,13 @@ fn x_3_a_group_that_does_not_exist() {
     for (version, error) in [(3, ILLEGAL_GENERATION), (5, ILLEGAL_GENERATION)] {
         let mut request = txn_request("g", 7, 0, 5);
         request.generation_id_or_member_epoch = 1;
-        assert_eq!(
-            txn_commit(&mut bench(), version, request),
-            [(0, error)],
-            "version {version}"
-        );
+        assert_eq!(txn_commit(&mut bench(), version, request), [(0, error)], "version {version}");
     }
     let mut bench = bench();
     let mut request = txn_request("g", 7, 0, 5);
     request.generation_id_or_member_epoch = 1;
     request.topics[0].topic_id = bench.topics().get("orders").expect("made above").id;
-    assert_eq!(
-        txn_commit(&mut bench, 6, request),
-        [(0, GROUP_ID_NOT_FOUND)]
-    );
+    assert_eq!(txn_commit(&mut bench, 6, request), [(0, GROUP_ID_NOT_FOUND)]);
 }
 
 #[test]
@@ -571,10 +411,7 @@ fn x_7_two_producers_may_be_open_at_once() {
 fn x_7_deleting_drops_what_is_open() {
     let mut bench = bench();
     txn_commit(&mut bench, 5, txn_request("g", 7, 0, 9));
-    assert_eq!(
-        delete(&mut bench, "g", "orders", &[0]),
-        (NONE, vec![(0, NONE)])
-    );
+    assert_eq!(delete(&mut bench, "g", "orders", &[0]), (NONE, vec![(0, NONE)]));
     end_transaction(&mut bench, 7, true);
     assert_eq!(fetch(&mut bench, "g", 0, true), (-1, NONE));
 }
@@ -594,10 +431,7 @@ fn d_7_errors_before_the_group_and_from_the_group() {
     // Nothing exists: the missing group is not noticed.
     let answer = delete(&mut bench, "none", "orders", &[99]);
     assert_eq!(answer, (NONE, vec![(99, UNKNOWN_TOPIC_OR_PARTITION)]));
-    assert_eq!(
-        delete(&mut bench, "none", "orders", &[0, 99]),
-        (GROUP_ID_NOT_FOUND, vec![])
-    );
+    assert_eq!(delete(&mut bench, "none", "orders", &[0, 99]), (GROUP_ID_NOT_FOUND, vec![]));
 }
 
 #[test]
@@ -619,9 +453,7 @@ fn d_6_a_deleted_group_takes_its_offsets_along() {
     commit_one(&mut bench, "g", "orders", 1, 5);
     txn_commit(&mut bench, 5, txn_request("g", 7, 0, 9));
     bench.records();
-    bench.ask(Command::DeleteGroup {
-        group_id: text("g"),
-    });
+    bench.ask(Command::DeleteGroup { group_id: text("g") });
     let orders = |partition| (String::from("orders"), partition);
     assert_eq!(tombstones(&mut bench), [orders(0), orders(1)]);
     end_transaction(&mut bench, 7, true);
@@ -643,10 +475,7 @@ fn e_1_an_explicit_time_counts_before_the_retention() {
 
 #[test]
 fn e_1_an_open_transaction_keeps_an_offset() {
-    let mut bench = Bench::with_config(BrokerConfig {
-        offsets_retention_ms: 60_000,
-        ..Default::default()
-    });
+    let mut bench = Bench::with_config(BrokerConfig { offsets_retention_ms: 60_000, ..Default::default() });
     bench.set_topic("orders", 4);
     commit_one(&mut bench, "g", "orders", 0, 5);
     txn_commit(&mut bench, 5, txn_request("g", 7, 0, 9));
@@ -659,10 +488,7 @@ fn e_1_an_open_transaction_keeps_an_offset() {
 
 #[test]
 fn e_1_many_offsets_expire_in_batches_that_fit() {
-    let mut bench = Bench::with_config(BrokerConfig {
-        offsets_retention_ms: 60_000,
-        ..Default::default()
-    });
+    let mut bench = Bench::with_config(BrokerConfig { offsets_retention_ms: 60_000, ..Default::default() });
     bench.set_topic("orders", 5_000);
     let all: Vec<_> = (0..5_000).collect();
     commit(&mut bench, 9, commit_request("g", "orders", &all, 5));
@@ -676,10 +502,7 @@ fn e_1_many_offsets_expire_in_batches_that_fit() {
 
 #[test]
 fn e_1_a_log_that_refuses_does_not_make_the_check_spin() {
-    let mut bench = Bench::with_config(BrokerConfig {
-        offsets_retention_ms: 60_000,
-        ..Default::default()
-    });
+    let mut bench = Bench::with_config(BrokerConfig { offsets_retention_ms: 60_000, ..Default::default() });
     bench.set_topic("orders", 5_000);
     let all: Vec<_> = (0..5_000).collect();
     commit(&mut bench, 9, commit_request("g", "orders", &all, 5));
@@ -719,20 +542,11 @@ fn e_4_a_refused_write_is_made_up_for() {
 fn a_read_waits_for_the_marker_it_shows() {
     let mut bench = bench();
     txn_commit(&mut bench, 5, txn_request("g", 7, 0, 9));
-    bench
-        .log_mut()
-        .set_durability(crate::testing::Durability::Manual);
-    let (_, answer) = bench.send(Command::TxnMarker {
-        producer_id: 7,
-        producer_epoch: 0,
-        commit: true,
-    });
+    bench.log_mut().set_durability(crate::testing::Durability::Manual);
+    let (_, answer) = bench.send(Command::TxnMarker { producer_id: 7, producer_epoch: 0, commit: true });
     assert_eq!(answer, None);
     let fetch = bench.park(fetch_command("g", None, 9, true));
     bench.make_durable();
     let all = fetched(bench.reply(fetch));
-    assert_eq!(
-        all.into_values().collect::<Vec<_>>(),
-        [(9, ErrorCode::None.code())]
-    );
+    assert_eq!(all.into_values().collect::<Vec<_>>(), [(9, ErrorCode::None.code())]);
 }

@@ -19,19 +19,11 @@ const TXN_OFFSET_COMMIT_BY_ID: i16 = 6;
 
 /// Whether anything of the request exists, so that its group is asked at all. If not, the transaction is not touched
 /// either (C ): the server asks this before it verifies the transaction.
-pub fn reaches_group(
-    image: &TopicImage,
-    api_version: i16,
-    request: &TxnOffsetCommitRequest,
-) -> bool {
+pub fn reaches_group(image: &TopicImage, api_version: i16, request: &TxnOffsetCommitRequest) -> bool {
     !asked(image, api_version, request).topics.is_empty()
 }
 
-pub(crate) fn commit_in_transaction(
-    ctx: &mut Ctx<'_, '_>,
-    caller: &Caller,
-    request: &TxnOffsetCommitRequest,
-) {
+pub(crate) fn commit_in_transaction(ctx: &mut Ctx<'_, '_>, caller: &Caller, request: &TxnOffsetCommitRequest) {
     let commit = Commit {
         group_id: &request.group_id,
         client: OffsetClient {
@@ -47,34 +39,23 @@ pub(crate) fn commit_in_transaction(
     };
     let results = commit.run(ctx);
     if !ctx.out.records.is_empty() {
-        ctx.out.producer = Some(Producer {
-            id: request.producer_id,
-            epoch: request.producer_epoch,
-        });
+        ctx.out.producer = Some(Producer { id: request.producer_id, epoch: request.producer_epoch });
     }
-    let topics = results
-        .into_iter()
-        .map(|topic| response_topic(caller, topic));
-    let response = TxnOffsetCommitResponse {
-        topics: topics.collect(),
-        ..Default::default()
-    };
+    let topics = results.into_iter().map(|topic| response_topic(caller, topic));
+    let response = TxnOffsetCommitResponse { topics: topics.collect(), ..Default::default() };
     ctx.reply(Reply::TxnOffsetCommit(Box::new(response)));
 }
 
 fn asked(image: &TopicImage, api_version: i16, request: &TxnOffsetCommitRequest) -> Asked {
-    let topics = request
-        .topics
-        .iter()
-        .map(|topic| -> (KStr, Uuid, Vec<AskedPartition>) {
-            let partitions = topic.partitions.iter().map(|p| AskedPartition {
-                index: p.partition_index,
-                offset: p.committed_offset,
-                leader_epoch: p.committed_leader_epoch,
-                metadata: p.committed_metadata.clone(),
-            });
-            (topic.name.clone(), topic.topic_id, partitions.collect())
+    let topics = request.topics.iter().map(|topic| -> (KStr, Uuid, Vec<AskedPartition>) {
+        let partitions = topic.partitions.iter().map(|p| AskedPartition {
+            index: p.partition_index,
+            offset: p.committed_offset,
+            leader_epoch: p.committed_leader_epoch,
+            metadata: p.committed_metadata.clone(),
         });
+        (topic.name.clone(), topic.topic_id, partitions.collect())
+    });
     resolve(image, api_version >= TXN_OFFSET_COMMIT_BY_ID, topics)
 }
 
@@ -93,9 +74,7 @@ fn response_topic(caller: &Caller, topic: TopicResult) -> TxnOffsetCommitRespons
 /// Producers that speak an older version know neither of these errors (C ).
 fn older(caller: &Caller, error: ErrorCode) -> ErrorCode {
     match error {
-        ErrorCode::StaleMemberEpoch | ErrorCode::GroupIdNotFound
-            if caller.api_version < TXN_OFFSET_COMMIT_BY_ID =>
-        {
+        ErrorCode::StaleMemberEpoch | ErrorCode::GroupIdNotFound if caller.api_version < TXN_OFFSET_COMMIT_BY_ID => {
             ErrorCode::IllegalGeneration
         }
         error => error,

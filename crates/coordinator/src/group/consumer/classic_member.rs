@@ -2,8 +2,8 @@
 //! consumer group with members.
 
 use wire::messages::{
-    heartbeat_request::HeartbeatRequest, join_group_request::JoinGroupRequest,
-    leave_group_request::LeaveGroupRequest, sync_group_request::SyncGroupRequest,
+    heartbeat_request::HeartbeatRequest, join_group_request::JoinGroupRequest, leave_group_request::LeaveGroupRequest,
+    sync_group_request::SyncGroupRequest,
 };
 
 use crate::command::Caller;

@@ -1,101 +1,181 @@
-//! (to be written)
+//! Consumer groups (KIP-848): the coordinator assigns, members learn of it through their heartbeats (C section 11).
+//!
+//! One file per thing that happens. A heartbeat goes through `validate`, `join` (who is it), `heartbeat` (what changed,
+//! `regexes`, `target`, `reconcile`) and ends in records; whoever leaves or falls silent goes through `leave`. The
+//! classic protocol inside such a group is in `classic_member`, the way from and to classic groups in `upgrade` and
+//! `downgrade` (C section 12); classic groups themselves, and offsets, are others' business. Assignors are in `assign`.
 
 pub(crate) mod classic_member;
+mod describe;
+mod downgrade;
+mod fault;
+mod heartbeat;
+mod join;
+mod leave;
+mod member;
+mod offsets;
+mod reconcile;
+mod records;
+mod regexes;
+mod replay;
+mod settings;
+mod soft;
+mod subscription;
+mod target;
+mod timers;
+mod upgrade;
+mod validate;
 
-use wire::messages::list_groups_response::ListedGroup;
-use wire::{ErrorCode, KStr, Uuid};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
-use super::{Admission, OffsetClient};
-use crate::command::Caller;
-use crate::env::{Env, Moment};
+use wire::{KStr, Uuid};
+
+use crate::assign::PartitionSet;
+use crate::group;
+use crate::map::Map;
 use crate::record::Record;
-use crate::runtime::Position;
-use crate::shard::{Ctx, State};
+use crate::shard::Ctx;
+use crate::topics::TopicImage;
+
+use member::Member;
+use regexes::Resolved;
+use subscription::Counts;
+
+pub(crate) use describe::describe;
+pub(crate) use heartbeat::heartbeat;
+pub(crate) use regexes::resolved as regex_resolved;
+pub(crate) use replay::replay;
+pub use soft::Soft;
+pub(crate) use soft::{forget, loaded, refused, topics_changed};
+pub(crate) use target::ready as assignment_ready;
+pub(crate) use timers::{Timer, fired};
+
+/// Epoch of a group that has not been given one, and of its target (C K-1).
+const INITIAL_EPOCH: i32 = 1;
 
 /// Hard state.
-#[derive(Debug, Default)]
-pub struct Group {}
+#[derive(Clone, Debug)]
+pub struct Group {
+    epoch: i32,
+    /// Over the topics that somebody subscribes to, as of the latest epoch.
+    metadata_hash: i64,
+    members: BTreeMap<KStr, Member>,
+    /// Member ids by instance id.
+    statics: Map<KStr, KStr>,
+    target: Target,
+    regexes: BTreeMap<KStr, Resolved>,
 
-/// Soft state of one group.
-#[derive(Debug, Default)]
-pub struct Soft {}
-
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) enum Timer {
-    Session { group_id: KStr, member_id: KStr },
+    // What follows is derived from the above.
+    counts: Counts,
+    /// Who holds each partition, those pending revocation included.
+    holders: Map<Uuid, BTreeMap<i32, KStr>>,
+    /// Members that have arrived at the target.
+    reconciled: usize,
 }
 
-pub(crate) fn fired(_ctx: &mut Ctx<'_, '_>, _timer: Timer) {}
-pub(crate) fn forget(_soft: &mut crate::shard::Soft, _group_id: &KStr) {}
-pub(crate) fn replay(_state: &mut State, _position: Position, _record: Record) {}
-pub(crate) fn loaded(
-    _group: &Group,
-    _group_id: &KStr,
-    _soft: &mut crate::shard::Soft,
-    _at: Moment,
-    _env: &mut Env<'_>,
-) {
-}
-pub(crate) fn refused(
-    _state: &State,
-    _soft: &mut crate::shard::Soft,
-    _at: Moment,
-    _env: &mut Env<'_>,
-) {
+/// The target assignment (C K-1).
+#[derive(Clone, Debug)]
+struct Target {
+    epoch: i32,
+    /// When it was computed, wall clock; 0: not known, so the next one need not wait (C K-19).
+    time_ms: i64,
+    members: BTreeMap<KStr, Arc<PartitionSet>>,
 }
 
-use crate::assign::ConsumerTarget;
-use wire::messages::consumer_group_heartbeat_request::ConsumerGroupHeartbeatRequest;
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum GroupState {
+    Empty,
+    Assigning,
+    Reconciling,
+    Stable,
+}
 
-pub(crate) fn heartbeat(
-    _ctx: &mut Ctx<'_, '_>,
-    _caller: &Caller,
-    _request: &ConsumerGroupHeartbeatRequest,
-) {
+impl Default for Group {
+    fn default() -> Self {
+        Group {
+            epoch: INITIAL_EPOCH,
+            metadata_hash: 0,
+            members: BTreeMap::new(),
+            statics: Map::default(),
+            target: Target { epoch: INITIAL_EPOCH, time_ms: 0, members: BTreeMap::new() },
+            regexes: BTreeMap::new(),
+            counts: Counts::default(),
+            holders: Map::default(),
+            reconciled: 0,
+        }
+    }
 }
-pub(crate) fn describe(_ctx: &mut Ctx<'_, '_>, _caller: &Caller, _group_id: &KStr) {}
 
-pub(crate) fn topics_changed(_ctx: &mut Ctx<'_, '_>, _changed: &[KStr], _deleted: &[(KStr, Uuid)]) {
-}
-pub(crate) fn config_changed(_ctx: &mut Ctx<'_, '_>, _group_id: &KStr) {}
-pub(crate) fn assignment_ready(
-    _ctx: &mut Ctx<'_, '_>,
-    _group_id: &KStr,
-    _group_epoch: i32,
-    _target: &Result<ConsumerTarget, String>,
-) {
-}
-pub(crate) fn regex_resolved(
-    _ctx: &mut Ctx<'_, '_>,
-    _group_id: &KStr,
-    _matches: Vec<(KStr, Result<Vec<KStr>, String>)>,
-    _image_version: u64,
-) {
+impl GroupState {
+    fn name(self) -> &'static str {
+        match self {
+            GroupState::Empty => "Empty",
+            GroupState::Assigning => "Assigning",
+            GroupState::Reconciling => "Reconciling",
+            GroupState::Stable => "Stable",
+        }
+    }
 }
 
 impl Group {
-    pub(crate) fn admit_commit(&self, _client: &OffsetClient<'_>) -> Result<Admission, ErrorCode> {
-        Ok(Admission::All)
-    }
-    pub(crate) fn may_commit(
-        &self,
-        _client: &OffsetClient<'_>,
-        _topic_id: &Uuid,
-        _partition: i32,
-    ) -> bool {
-        true
-    }
-    pub(crate) fn admit_fetch(&self, _client: &OffsetClient<'_>) -> Result<(), ErrorCode> {
-        Ok(())
-    }
-    pub(crate) fn is_subscribed(&self, _topic: &str) -> bool {
-        false
-    }
     pub(crate) fn is_empty(&self) -> bool {
-        true
+        self.members.is_empty()
     }
-    pub(crate) fn tombstones(&self, _group_id: &KStr, _records: &mut Vec<Record>) {}
-    pub(crate) fn listed(&self, _group_id: &KStr) -> ListedGroup {
-        ListedGroup::default()
+
+    pub(crate) fn member_count(&self) -> usize {
+        self.members.len()
+    }
+
+    pub(crate) fn tombstones(&self, group_id: &KStr, records: &mut Vec<Record>) {
+        records::group_tombstones(group_id, self, records);
+    }
+
+    /// C K-3.
+    fn state(&self) -> GroupState {
+        if self.members.is_empty() {
+            GroupState::Empty
+        } else if self.epoch > self.target.epoch {
+            GroupState::Assigning
+        } else if self.reconciled < self.members.len() {
+            GroupState::Reconciling
+        } else {
+            GroupState::Stable
+        }
+    }
+
+    /// Whether every member has arrived and no target is outstanding.
+    fn is_settled(&self) -> bool {
+        matches!(self.state(), GroupState::Stable | GroupState::Empty)
+    }
+
+    /// How many members wait for something.
+    fn unsettled(&self, group_epoch: i32) -> u32 {
+        let waiting =
+            if group_epoch > self.target.epoch { self.members.len() } else { self.members.len() - self.reconciled };
+        waiting.max(1) as u32
+    }
+
+    fn static_member(&self, instance_id: &str) -> Option<&Member> {
+        self.statics.get(instance_id).and_then(|id| self.members.get(id))
+    }
+
+    fn target_of(&self, member_id: &str) -> Arc<PartitionSet> {
+        self.target.members.get(member_id).cloned().unwrap_or_default()
+    }
+
+    fn holder(&self, topic: &Uuid, partition: i32) -> Option<&KStr> {
+        self.holders.get(topic)?.get(&partition)
     }
 }
+
+/// Over the topics that exist, as Kafka 4.4 computes it (S 3.3.4).
+fn metadata_hash(names: BTreeSet<&KStr>, topics: &TopicImage) -> i64 {
+    group::metadata_hash::of_topics(names.into_iter(), topics)
+}
+
+/// Told of a change of the group's configuration. Every value is read when it is used, so there is nothing to do.
+pub(crate) fn config_changed(_ctx: &mut Ctx<'_, '_>, _group_id: &KStr) {}
+
+#[cfg(test)]
+mod tests;

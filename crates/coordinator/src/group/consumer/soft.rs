@@ -1,0 +1,126 @@
+//! What is known of a group but not logged, and what becomes of it when the shard loads or the log refuses.
+
+use wire::{KStr, Uuid};
+
+use super::Group;
+use super::member::Progress;
+use super::timers::{self, Timer};
+use crate::env::{Env, Moment};
+use crate::group;
+use crate::shard::{self, Ctx, State};
+
+/// The hash over topic metadata is looked at again after so long, whatever happens (C K-15).
+const METADATA_REFRESH_MS: u64 = i32::MAX as u64;
+
+/// Soft state of one group. The default is that of a group that was just loaded: everything is to be looked at again.
+#[derive(Debug)]
+pub struct Soft {
+    /// From then on the next heartbeat looks at the metadata of topics again; 0: at once.
+    refresh_at_ms: u64,
+    /// Expressions are being resolved.
+    pub(super) resolving: bool,
+    /// When they were last, wall clock.
+    pub(super) resolved_ms: Option<i64>,
+    /// Topics may have been made since then.
+    pub(super) new_topics: bool,
+    /// The epoch for which a target is being computed off the shard.
+    pub(super) computing: Option<i32>,
+    /// An epoch for which that failed, and why.
+    pub(super) failed: Option<(i32, String)>,
+    /// Since when the group has not been stable.
+    pub(super) unsettled_since_ms: Option<u64>,
+}
+
+impl Default for Soft {
+    fn default() -> Self {
+        Soft {
+            refresh_at_ms: 0,
+            resolving: false,
+            resolved_ms: None,
+            new_topics: true,
+            computing: None,
+            failed: None,
+            unsettled_since_ms: None,
+        }
+    }
+}
+
+impl Soft {
+    /// C K-15: a topic of the group changed, or it is time.
+    pub(super) fn metadata_expired(&self, at: Moment) -> bool {
+        at.mono_ms >= self.refresh_at_ms
+    }
+
+    pub(super) fn metadata_checked(&mut self, at: Moment) {
+        self.refresh_at_ms = at.mono_ms + METADATA_REFRESH_MS;
+    }
+}
+
+/// The group's soft state, made if need be.
+pub(super) fn entry<'a>(soft: &'a mut shard::Soft, group_id: &KStr) -> &'a mut Soft {
+    if !soft.consumer.contains_key(group_id) {
+        soft.consumer.insert(group_id.to_owned_detached(), Soft::default());
+    }
+    soft.consumer.entry(group_id.clone()).or_default()
+}
+
+/// The next heartbeat looks at the metadata of topics.
+pub(super) fn look_again(soft: &mut shard::Soft, group_id: &KStr) {
+    if let Some(soft) = soft.consumer.get_mut(group_id) {
+        soft.refresh_at_ms = 0;
+    }
+}
+
+/// Drops the soft state of a group that is gone. Timers of its members find nobody.
+pub(crate) fn forget(soft: &mut shard::Soft, group_id: &KStr) {
+    soft.consumer.remove(group_id);
+}
+
+/// Every member gets a full session; who has to give up partitions gets its full time for that, too (C K-29).
+pub(crate) fn loaded(group: &Group, group_id: &KStr, soft: &mut shard::Soft, at: Moment, env: &mut Env<'_>) {
+    entry(soft, group_id);
+    arm_missing(group, group_id, soft, at, env);
+}
+
+/// Nothing of the latest command happened: what soft state took for granted is looked at again, and timers that it
+/// cancelled are armed anew. Those of members that did not come to be find nobody.
+pub(crate) fn refused(state: &State, soft: &mut shard::Soft, at: Moment, env: &mut Env<'_>) {
+    for group_id in state.group_ids() {
+        let Some(group::Group::Consumer(group)) = state.group(&group_id) else { continue };
+        let of_group = entry(soft, &group_id);
+        of_group.refresh_at_ms = 0;
+        of_group.resolving = false;
+        of_group.computing = None;
+        arm_missing(group, &group_id, soft, at, env);
+    }
+}
+
+fn arm_missing(group: &Group, group_id: &KStr, soft: &mut shard::Soft, at: Moment, env: &Env<'_>) {
+    for member in group.members.values() {
+        let session = Timer::Session { group_id: group_id.clone(), member_id: member.id.clone() };
+        if !timers::is_armed(soft, &session) {
+            timers::arm_session(soft, at, env, group_id, member);
+        }
+        let rebalance = Timer::Rebalance { group_id: group_id.clone(), member_id: member.id.clone() };
+        let revokes = member.has.progress == Progress::UnrevokedPartitions && !member.is_classic();
+        match (revokes, timers::is_armed(soft, &rebalance)) {
+            (true, false) => timers::arm(soft, at, rebalance, member.wants.rebalance_timeout_ms),
+            (false, true) => timers::disarm(soft, rebalance),
+            _ => {}
+        }
+    }
+}
+
+/// Marks the groups that read a topic that was made, changed or deleted (C K-15). The next heartbeat acts on it.
+pub(crate) fn topics_changed(ctx: &mut Ctx<'_, '_>, changed: &[KStr], deleted: &[(KStr, Uuid)]) {
+    let state = ctx.state;
+    for group_id in state.group_ids() {
+        let Some(group::Group::Consumer(group)) = state.group(&group_id) else { continue };
+        let soft = entry(ctx.soft, &group_id);
+        soft.new_topics |= !changed.is_empty();
+        let mut names = changed.iter().chain(deleted.iter().map(|(name, _)| name));
+        if names.any(|name| group.is_subscribed(name)) {
+            soft.refresh_at_ms = 0;
+        }
+    }
+}
