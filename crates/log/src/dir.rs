@@ -8,6 +8,7 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError, RwLock};
 use std::thread::JoinHandle;
 
 use crate::checkpoint::{self, LOG_STARTS, RECOVERY_POINTS};
+use crate::compact::CompactionReport;
 use crate::config::{DirConfig, LogConfig};
 use crate::error::{OpenError, StorageError};
 use crate::files::Files;
@@ -221,6 +222,39 @@ impl LogDir {
         for (partition, start) in partitions.iter().zip(starts) {
             _ = partition.remove_deleted(start, now_ms).map_err(|error| failed(partition, error));
         }
+    }
+
+    /// Compacts the partitions that are due for it (C-1); meant to be called every `log.cleaner.backoff.ms`, on a thread that may take
+    /// its time. Returns what was done where.
+    pub fn compact(&self, now_ms: i64) -> Vec<(TopicPartition, CompactionReport)> {
+        let failed = |partition: &PartitionLog, error: StorageError| {
+            tracing::error!(partition = %partition.topic_partition(), %error, "cannot compact");
+        };
+        let point = |partition: &PartitionLog| partition.recovery_point.load(Ordering::Acquire);
+        let due = |partition: &Arc<PartitionLog>| {
+            let due = partition.compaction_due(point(partition), now_ms);
+            due.unwrap_or_else(|error| {
+                failed(partition, error);
+                false
+            })
+        };
+        let partitions: Vec<_> = self.partitions().into_iter().filter(due).collect();
+        if partitions.is_empty() {
+            return Vec::new();
+        }
+        let points: Vec<i64> = partitions.iter().map(|partition| point(partition)).collect();
+        if let Err(error) = self.checkpoint_durably() {
+            tracing::error!(%error, "cannot note the recovery points, so nothing is compacted");
+            return Vec::new();
+        }
+        let mut done = Vec::new();
+        for (partition, point) in partitions.iter().zip(points) {
+            match partition.compact(point, now_ms) {
+                Ok(report) => done.extend(report.map(|report| (partition.topic_partition().clone(), report))),
+                Err(error) => failed(partition, error),
+            }
+        }
+        done
     }
 
     /// Writes the checkpoints so that no crash brings older ones back.

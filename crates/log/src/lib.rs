@@ -21,6 +21,7 @@
 
 mod append;
 mod checkpoint;
+mod cleaner;
 mod compact;
 mod config;
 mod dir;
@@ -46,6 +47,7 @@ mod types;
 mod validate;
 mod writer;
 
+pub use compact::CompactionReport;
 pub use config::{DirConfig, FlushPolicy, LogConfig};
 pub use dir::{LogDir, is_data_dir};
 pub use error::{AppendError, OpenError, ReadError, RecordError, StorageError};

@@ -1,5 +1,6 @@
 //! Reading: recent batches from memory, older ones from the file. The lock is held to find the place, not while reading a file.
 
+use std::io;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -39,25 +40,25 @@ impl PartitionLog {
         let mut data = FetchData::default();
         let mut from = params.from_offset;
         let mut limit = 0;
-        let taken = loop {
-            let step = {
+        let (taken, aborted) = loop {
+            let (step, aborted) = {
                 let mut state = self.lock();
                 let inner = self.ready(&mut state)?;
                 if from == params.from_offset {
                     limit = begin(inner, params, &mut data)?;
                 }
-                step(inner, &self.shared.files, from, limit, params)
+                locate(inner, &self.shared.files, from, limit, params)
                     .map_err(|error| StorageError::io(format_args!("{}: cannot read", self.tp), error))?
             };
             match step {
-                Step::Done(taken) => break taken,
+                Step::Done(taken) => break (taken, aborted),
                 Step::ReadFile(place) => {
                     let taken =
                         read_file(&place, from, limit, params).map_err(|error| self.read_failed(from, error))?;
                     match place.next_segment {
                         // The rest of this segment was compacted away: go on with the next one.
                         Some(next) if taken.size == 0 && !taken.full && next > from && next < limit => from = next,
-                        _ => break taken,
+                        _ => break (taken, aborted),
                     }
                 }
             }
@@ -66,31 +67,10 @@ impl PartitionLog {
         data.size = taken.size;
         data.records = taken.records;
         if params.isolation == Isolation::LastStable {
-            data.aborted_transactions = Some(self.aborted(params.from_offset, data.next_offset)?);
+            let overlapping = aborted.into_iter().filter(|txn| txn.first_offset < data.next_offset);
+            data.aborted_transactions = Some(overlapping.collect());
         }
         Ok(data)
-    }
-
-    /// aborted transactions that overlap `from..until`.
-    fn aborted(&self, from: i64, until: i64) -> Result<Vec<AbortedTransaction>, StorageError> {
-        let files = &self.shared.files;
-        self.with(|inner| {
-            let mut aborted = Vec::new();
-            let first = inner.segment_of(from);
-            for segment in &mut inner.segments[first..] {
-                for entry in segment.txns.entries(files)? {
-                    if entry.last_offset >= from && entry.first_offset < until {
-                        let (producer_id, first_offset) = (entry.producer_id, entry.first_offset);
-                        aborted.push(AbortedTransaction { producer_id, first_offset });
-                    }
-                    if entry.last_stable_offset >= until {
-                        return Ok(aborted);
-                    }
-                }
-            }
-            Ok(aborted)
-        })?
-        .map_err(|error| StorageError::io(format_args!("{}: cannot read the aborted transactions", self.tp), error))
     }
 
     pub(crate) fn read_failed(&self, offset: i64, error: ScanError) -> StorageError {
@@ -121,7 +101,49 @@ fn begin(inner: &Inner, params: &ReadParams, data: &mut FetchData) -> Result<i64
     })
 }
 
-fn step(inner: &mut Inner, files: &Files, from: i64, limit: i64, params: &ReadParams) -> std::io::Result<Step> {
+/// Where to read, and the aborted transactions that may overlap it. Both are found under one lock: compaction removes an entry together
+/// with the records, so an older file goes with older entries.
+fn locate(
+    inner: &mut Inner,
+    files: &Files,
+    from: i64,
+    limit: i64,
+    params: &ReadParams,
+) -> io::Result<(Step, Vec<AbortedTransaction>)> {
+    let step = step(inner, files, from, limit, params)?;
+    let until = match &step {
+        Step::Done(taken) => taken.next_offset,
+        Step::ReadFile(place) => place.next_segment.map_or(limit, |next| next.min(limit)),
+    };
+    let aborted = match params.isolation {
+        Isolation::LastStable => aborted_between(inner, files, from, until)?,
+        _ => Vec::new(),
+    };
+    Ok((step, aborted))
+}
+
+/// aborted transactions that overlap `from..until`.
+fn aborted_between(inner: &mut Inner, files: &Files, from: i64, until: i64) -> io::Result<Vec<AbortedTransaction>> {
+    let mut aborted = Vec::new();
+    if from >= until {
+        return Ok(aborted);
+    }
+    let first = inner.segment_of(from);
+    for segment in &mut inner.segments[first..] {
+        for entry in segment.txns.entries(files)? {
+            if entry.last_offset >= from && entry.first_offset < until {
+                let (producer_id, first_offset) = (entry.producer_id, entry.first_offset);
+                aborted.push(AbortedTransaction { producer_id, first_offset });
+            }
+            if entry.last_stable_offset >= until {
+                return Ok(aborted);
+            }
+        }
+    }
+    Ok(aborted)
+}
+
+fn step(inner: &mut Inner, files: &Files, from: i64, limit: i64, params: &ReadParams) -> io::Result<Step> {
     let nothing = Taken { next_offset: from, ..Taken::default() };
     if from >= limit {
         return Ok(Step::Done(nothing));

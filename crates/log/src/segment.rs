@@ -41,16 +41,21 @@ pub(crate) struct Segment {
 impl Segment {
     /// A segment found on disk.
     pub fn existing(dir: &Path, base: i64, size: u64, now_ms: i64) -> Segment {
-        Segment::with(dir, base, size, now_ms, false)
+        Segment::with(dir, base, size, now_ms, false, "")
+    }
+
+    /// A segment that compaction writes, under names that do not count yet.
+    pub fn cleaned(dir: &Path, base: i64) -> Segment {
+        Segment::with(dir, base, 0, 0, true, ".cleaned")
     }
 
     /// A segment without files; they are made by the first append.
     pub fn fresh(dir: &Path, base: i64, now_ms: i64) -> Segment {
-        Segment::with(dir, base, 0, now_ms, true)
+        Segment::with(dir, base, 0, now_ms, true, "")
     }
 
-    fn with(dir: &Path, base: i64, size: u64, now_ms: i64, fresh: bool) -> Segment {
-        let path = |suffix: &str| dir.join(format!("{}.{suffix}", stem(base)));
+    fn with(dir: &Path, base: i64, size: u64, now_ms: i64, fresh: bool, extra: &str) -> Segment {
+        let path = |suffix: &str| dir.join(format!("{}.{suffix}{extra}", stem(base)));
         let (index, timeindex) = match fresh {
             true => (EntryFile::fresh(path("index")), EntryFile::fresh(path("timeindex"))),
             false => (EntryFile::new(path("index")), EntryFile::new(path("timeindex"))),

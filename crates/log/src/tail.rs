@@ -75,6 +75,13 @@ impl Tail {
         }
     }
 
+    /// Drops what begins before `offset`: the files say something else by now.
+    pub fn forget_before(&mut self, offset: i64) {
+        while self.chunks.front().is_some_and(|chunk| chunk.base < offset) {
+            self.pop();
+        }
+    }
+
     /// Drops everything if it was not used since `before_ms`.
     pub fn clear_if_idle(&mut self, before_ms: i64) {
         if self.last_used_ms < before_ms {
