@@ -5,6 +5,8 @@
 use regex::{Regex, RegexBuilder};
 use wire::KStr;
 
+use crate::topics::TopicImage;
+
 /// Bound of the compiled program, so that an expression cannot cost more than this.
 const SIZE_LIMIT_BYTES: usize = 1 << 20;
 
@@ -18,19 +20,17 @@ pub fn check(expression: &str) -> Result<(), RegexError> {
     compile(expression).map(|_| ())
 }
 
-/// For each expression the topics whose whole name it matches, in the order of `topics`.
-pub fn resolve<'a>(
-    expressions: &[KStr],
-    topics: impl Iterator<Item = &'a KStr> + Clone,
-) -> Vec<(KStr, Result<Vec<KStr>, String>)> {
+/// For each expression the topics whose whole name it matches, in ascending order.
+pub fn resolve(expressions: &[KStr], topics: &TopicImage) -> Vec<(KStr, Result<Vec<KStr>, String>)> {
     let resolve = |expression: &KStr| match compile(expression) {
-        Ok(regex) => Ok(topics.clone().filter(|topic| regex.is_match(topic)).cloned().collect()),
+        Ok(regex) => Ok(topics.iter().map(|(name, _)| name).filter(|name| regex.is_match(name)).cloned().collect()),
         Err(error) => Err(error.0),
     };
     expressions.iter().map(|expression| (expression.clone(), resolve(expression))).collect()
 }
 
-fn compile(expression: &str) -> Result<Regex, RegexError> {
+/// Matches whole names only.
+pub(crate) fn compile(expression: &str) -> Result<Regex, RegexError> {
     let expression = unquote(expression);
     // On its own first: between the anchors, `a)(b` would pass.
     build(&expression)?;
@@ -79,11 +79,22 @@ fn find_quote(expression: &str) -> Option<usize> {
 
 #[cfg(test)]
 mod tests {
+    use wire::Uuid;
+
     use super::*;
+    use crate::topics::TopicMetadata;
+
+    fn image(names: &[&str]) -> TopicImage {
+        let mut image = TopicImage::default();
+        for (id, name) in (1..).zip(names) {
+            let metadata = TopicMetadata { id: Uuid::from_u128(id), partitions: 1, rack: None };
+            image.insert(KStr::copy(name), metadata);
+        }
+        image
+    }
 
     fn matches(expression: &str, topic: &str) -> bool {
-        let topics = [KStr::copy(topic)];
-        let resolved = resolve(&[KStr::copy(expression)], topics.iter());
+        let resolved = resolve(&[KStr::copy(expression)], &image(&[topic]));
         !resolved[0].1.as_ref().expect("the expression is valid").is_empty()
     }
 
@@ -124,8 +135,7 @@ mod tests {
 
     #[test]
     fn each_expression_has_its_own_answer() {
-        let topics = ["a", "b1", "b2"].map(KStr::from);
-        let resolved = resolve(&["b.".into(), "(".into(), "c".into()], topics.iter());
+        let resolved = resolve(&["b.".into(), "(".into(), "c".into()], &image(&["b2", "a", "b1"]));
         assert_eq!(resolved[0].1, Ok(vec![KStr::from("b1"), KStr::from("b2")]));
         assert!(resolved[1].1.is_err());
         assert_eq!(resolved[2].1, Ok(Vec::new()));
