@@ -24,7 +24,6 @@ mod intervals;
 mod join;
 mod leave;
 mod member;
-use super::metadata_hash;
 mod offsets;
 mod patterns;
 mod reconcile;
@@ -46,7 +45,7 @@ use std::sync::Arc;
 use wire::messages::list_groups_response::ListedGroup;
 use wire::{ErrorCode, KStr};
 
-use super::{Admission, OffsetClient};
+use super::{Admission, OffsetClient, metadata_hash};
 use crate::assign::TaskAssignment;
 use crate::env::{Env, Moment};
 use crate::map::Map;

@@ -1,0 +1,70 @@
+//! When a group is assigned anew (S 3.3, 3.4), and when that has to wait (S 3.6, 3.7).
+
+use std::sync::Arc;
+
+use super::Group;
+use super::configure::{Configured, Matches, configure, required_topics};
+use super::error::Failure;
+use super::metadata_hash;
+use super::settings::Settings;
+use super::soft::Soft;
+use super::topology::Topology;
+use crate::topics::TopicImage;
+
+/// What became of the topics of a topology.
+pub(super) struct Look {
+    pub configured: Arc<Configured>,
+    /// It was looked at anew, so that the result has to be kept.
+    pub fresh: bool,
+}
+
+/// Resolves the topology if something about it or its topics may have changed (S 3.3.2, 4.3).
+pub(super) fn look_at_topics(
+    group: Option<&Group>,
+    soft: &Soft,
+    topology: &Topology,
+    topology_is_new: bool,
+    topics: &TopicImage,
+) -> Result<Look, Failure> {
+    let known = soft.configured().filter(|_| !topology_is_new);
+    if let Some(configured) = known.filter(|_| soft.metadata_fresh) {
+        return Ok(Look { configured: Arc::clone(configured), fresh: false });
+    }
+    let matches: &Matches = soft.patterns.matches();
+    let hash = metadata_hash::of_topics(required_topics(topology, matches).into_iter(), topics);
+    if topology.has_patterns() && !soft.patterns.cover(topology) {
+        return Ok(Look { configured: Arc::new(Configured::waiting_for_patterns(topology, hash)), fresh: true });
+    }
+    let unchanged = group.is_some_and(|group| group.metadata_hash == hash);
+    if let Some(configured) = known.filter(|configured| unchanged && configured.metadata_hash == hash) {
+        return Ok(Look { configured: Arc::clone(configured), fresh: true });
+    }
+    Ok(Look { configured: Arc::new(configure(topology, hash, topics, matches)?), fresh: true })
+}
+
+/// Whether what was found out about topics and configuration calls for a new group epoch (S 3.4.2 to 3.4.4).
+pub(super) fn outdated(group: Option<&Group>, configured: &Configured, settings: &Settings<'_>) -> bool {
+    let Some(group) = group else { return true };
+    configured.metadata_hash != group.metadata_hash
+        || configured.validated_epoch() != group.validated_topology_epoch
+        || !settings.matches(group.assignment_configs.as_ref())
+}
+
+/// Whether the last computation is too recent for another one (S 3.7.2).
+pub(super) fn assignment_delayed(
+    group: &Group,
+    settings: &Settings<'_>,
+    configured: &Configured,
+    members: usize,
+    wall_ms: i64,
+) -> bool {
+    let interval_ms = i64::from(settings.assignment_interval_ms(members, configured.tasks()));
+    let last_ms = group.assignment_timestamp_ms;
+    last_ms != 0 && interval_ms != 0 && wall_ms < last_ms + interval_ms
+}
+
+/// The number of standbys of the last group record.
+pub(super) fn recorded_standby_replicas(group: &Group, settings: &Settings<'_>) -> u32 {
+    let recorded = settings.recorded_standby_replicas(group.assignment_configs.as_ref());
+    recorded.unwrap_or(settings.num_standby_replicas()).max(0) as u32
+}

@@ -1,0 +1,5 @@
+//! Tests of streams groups over a whole shard.
+
+mod matching;
+mod messages;
+mod scenarios;
