@@ -8,6 +8,7 @@
 //! Dynamic values are kept by the topic registry's metadata log, which gives them to [`Config::update`] at the start and
 //! after each change. What a group resource may hold is `coordinator::config`'s to say.
 
+mod group;
 pub mod key;
 pub mod keys;
 mod layers;
@@ -22,6 +23,7 @@ pub mod value;
 
 use std::sync::{Arc, PoisonError, RwLock};
 
+pub use group::{GroupConfigError, group_overrides, validate_group};
 pub use layers::{Layers, Lookup, Source, Values};
 pub use listeners::Listener;
 pub use load::{ConfigError, Findings, Sources, load, load_text};
