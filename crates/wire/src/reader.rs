@@ -262,6 +262,18 @@ impl<'a> Reader<'a> {
         T::read(self, version, flexible).map(Some)
     }
 
+    /// The same as the value of a tagged field: zero for null goes before it.
+    pub fn nullable_tagged_struct<T: Element>(
+        &mut self,
+        version: i16,
+        flexible: bool,
+    ) -> Result<Option<T>> {
+        if self.unsigned_varint()? == 0 {
+            return Ok(None);
+        }
+        T::read(self, version, flexible).map(Some)
+    }
+
     /// The tagged fields at the end of a struct. `known` reads the value if it knows the tag, or says that it does not;
     /// unknown ones are skipped.
     #[inline]

@@ -309,6 +309,17 @@ impl Writer {
         Ok(())
     }
 
+    /// The same as the value of a tagged field: zero for null goes before it.
+    pub fn nullable_tagged_struct<T: Element>(
+        &mut self,
+        value: Option<&T>,
+        version: i16,
+        flexible: bool,
+    ) -> Result<()> {
+        self.unsigned_varint(u32::from(value.is_some()));
+        value.map_or(Ok(()), |value| value.write(self, version, flexible))
+    }
+
     /// A tagged field: `value` writes it, its size is put before it.
     pub fn tagged_field(
         &mut self,

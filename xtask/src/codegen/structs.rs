@@ -234,7 +234,7 @@ impl Part<'_> {
                     None => String::new(),
                     Some(condition) => format!("if {condition}"),
                 };
-                let value = self.read_value(field);
+                let value = tagged_form(&self.read_value(field));
                 let _ = writeln!(arms, "{tag} {guard} => {} = {value},", field.name);
             }
             format!(
@@ -311,7 +311,7 @@ impl Part<'_> {
             };
             let _ = writeln!(flags, "let has_{} = {set};", field.name);
             names.push(format!("u32::from(has_{})", field.name));
-            let value = self.write_value(field)?;
+            let value = tagged_form(&self.write_value(field)?);
             let _ = writeln!(
                 fields,
                 "if has_{} {{ w.tagged_field({tag}, |w| {{ {value}; Ok(()) }})?; }}",
@@ -407,6 +407,11 @@ fn rust_type(field: &Field) -> String {
     } else {
         ty
     }
+}
+
+/// Kafka marks a null struct in another way where it is tagged.
+fn tagged_form(code: &str) -> String {
+    code.replace(".nullable_struct(", ".nullable_tagged_struct(")
 }
 
 /// The default if it is not what Rust's `Default` gives.

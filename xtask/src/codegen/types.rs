@@ -132,8 +132,8 @@ impl Default {
         let text = match value {
             // Kafka has no other default for records.
             None if *ty == Type::Records => "null".to_owned(),
-            None => return Ok(Self::Zero),
-            Some(Value::Null) => "null".to_owned(),
+            // A null that is not the text "null" is no default to Kafka's generator.
+            None | Some(Value::Null) => return Ok(Self::Zero),
             Some(Value::String(text)) => text.clone(),
             Some(other) => other.to_string(),
         };

@@ -59,7 +59,7 @@ impl Element for ConsumerGroupCurrentMemberAssignmentValue {
 }
 
 /// `TopicPartitions`, a part of [`ConsumerGroupCurrentMemberAssignmentValue`].
-#[derive(Clone, Debug, PartialEq, Default)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct TopicPartitions {
     /// The topic Id.
     pub topic_id: Uuid,
@@ -69,11 +69,21 @@ pub struct TopicPartitions {
     pub assignment_epochs: Option<Vec<i32>>,
 }
 
+impl Default for TopicPartitions {
+    fn default() -> Self {
+        Self {
+            topic_id: Uuid::ZERO,
+            partitions: Vec::new(),
+            assignment_epochs: Some(Vec::new()),
+        }
+    }
+}
+
 impl Element for TopicPartitions {
     fn read(r: &mut Reader<'_>, v: i16, _: bool) -> Result<Self, DecodeError> {
         let topic_id = r.uuid()?;
         let partitions = r.array(v, true)?;
-        let mut assignment_epochs = None;
+        let mut assignment_epochs = Some(Vec::new());
         r.tagged_fields(|tag, r| {
             match tag {
                 0 => assignment_epochs = r.nullable_array(v, true)?,
@@ -91,7 +101,10 @@ impl Element for TopicPartitions {
     fn write(&self, w: &mut Writer, v: i16, _: bool) -> Result<(), EncodeError> {
         w.uuid(&self.topic_id);
         w.array(&self.partitions, v, true)?;
-        let has_assignment_epochs = self.assignment_epochs.is_some();
+        let has_assignment_epochs = self
+            .assignment_epochs
+            .as_ref()
+            .is_none_or(|x| !x.is_empty());
         w.unsigned_varint(u32::from(has_assignment_epochs));
         if has_assignment_epochs {
             w.tagged_field(0, |w| {

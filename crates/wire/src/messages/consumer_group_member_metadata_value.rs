@@ -38,7 +38,7 @@ impl Default for ConsumerGroupMemberMetadataValue {
             subscribed_topic_regex: Some(KStr::EMPTY),
             rebalance_timeout_ms: -1,
             server_assignor: Some(KStr::EMPTY),
-            classic_member_metadata: None,
+            classic_member_metadata: Some(ClassicMemberMetadata::default()),
         }
     }
 }
@@ -64,10 +64,10 @@ impl Element for ConsumerGroupMemberMetadataValue {
         let subscribed_topic_regex = r.nullable_string(true)?;
         let rebalance_timeout_ms = r.i32()?;
         let server_assignor = r.nullable_string(true)?;
-        let mut classic_member_metadata = None;
+        let mut classic_member_metadata = Some(ClassicMemberMetadata::default());
         r.tagged_fields(|tag, r| {
             match tag {
-                0 => classic_member_metadata = r.nullable_struct(v, true)?,
+                0 => classic_member_metadata = r.nullable_tagged_struct(v, true)?,
                 _ => return Ok(false),
             }
             Ok(true)
@@ -94,11 +94,12 @@ impl Element for ConsumerGroupMemberMetadataValue {
         w.nullable_string(self.subscribed_topic_regex.as_ref(), true)?;
         w.i32(self.rebalance_timeout_ms);
         w.nullable_string(self.server_assignor.as_ref(), true)?;
-        let has_classic_member_metadata = self.classic_member_metadata.is_some();
+        let has_classic_member_metadata =
+            self.classic_member_metadata != Some(ClassicMemberMetadata::default());
         w.unsigned_varint(u32::from(has_classic_member_metadata));
         if has_classic_member_metadata {
             w.tagged_field(0, |w| {
-                w.nullable_struct(self.classic_member_metadata.as_ref(), v, true)?;
+                w.nullable_tagged_struct(self.classic_member_metadata.as_ref(), v, true)?;
                 Ok(())
             })?;
         }

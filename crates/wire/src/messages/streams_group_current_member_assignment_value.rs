@@ -79,7 +79,7 @@ impl Element for StreamsGroupCurrentMemberAssignmentValue {
 }
 
 /// `TaskIds`, a part of [`StreamsGroupCurrentMemberAssignmentValue`].
-#[derive(Clone, Debug, PartialEq, Default)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct TaskIds {
     /// The subtopology ID.
     pub subtopology_id: KStr,
@@ -89,11 +89,21 @@ pub struct TaskIds {
     pub assignment_epochs: Option<Vec<i32>>,
 }
 
+impl Default for TaskIds {
+    fn default() -> Self {
+        Self {
+            subtopology_id: KStr::EMPTY,
+            partitions: Vec::new(),
+            assignment_epochs: Some(Vec::new()),
+        }
+    }
+}
+
 impl Element for TaskIds {
     fn read(r: &mut Reader<'_>, v: i16, _: bool) -> Result<Self, DecodeError> {
         let subtopology_id = r.string(true)?;
         let partitions = r.array(v, true)?;
-        let mut assignment_epochs = None;
+        let mut assignment_epochs = Some(Vec::new());
         r.tagged_fields(|tag, r| {
             match tag {
                 0 => assignment_epochs = r.nullable_array(v, true)?,
@@ -111,7 +121,10 @@ impl Element for TaskIds {
     fn write(&self, w: &mut Writer, v: i16, _: bool) -> Result<(), EncodeError> {
         w.string(&self.subtopology_id, true)?;
         w.array(&self.partitions, v, true)?;
-        let has_assignment_epochs = self.assignment_epochs.is_some();
+        let has_assignment_epochs = self
+            .assignment_epochs
+            .as_ref()
+            .is_none_or(|x| !x.is_empty());
         w.unsigned_varint(u32::from(has_assignment_epochs));
         if has_assignment_epochs {
             w.tagged_field(0, |w| {

@@ -27,7 +27,7 @@ impl Default for StreamsGroupMetadataValue {
             epoch: 0,
             metadata_hash: 0,
             validated_topology_epoch: -1,
-            last_assignment_configs: None,
+            last_assignment_configs: Some(Vec::new()),
             stored_description_topology_epoch: -1,
             failed_description_topology_epoch: -1,
         }
@@ -50,7 +50,7 @@ impl Element for StreamsGroupMetadataValue {
         let epoch = r.i32()?;
         let metadata_hash = r.i64()?;
         let mut validated_topology_epoch = -1;
-        let mut last_assignment_configs = None;
+        let mut last_assignment_configs = Some(Vec::new());
         let mut stored_description_topology_epoch = -1;
         let mut failed_description_topology_epoch = -1;
         r.tagged_fields(|tag, r| {
@@ -77,7 +77,10 @@ impl Element for StreamsGroupMetadataValue {
         w.i32(self.epoch);
         w.i64(self.metadata_hash);
         let has_validated_topology_epoch = self.validated_topology_epoch != -1;
-        let has_last_assignment_configs = self.last_assignment_configs.is_some();
+        let has_last_assignment_configs = self
+            .last_assignment_configs
+            .as_ref()
+            .is_none_or(|x| !x.is_empty());
         let has_stored_description_topology_epoch = self.stored_description_topology_epoch != -1;
         let has_failed_description_topology_epoch = self.failed_description_topology_epoch != -1;
         w.unsigned_varint(
