@@ -222,7 +222,7 @@ impl PartitionLog {
             self.enqueue_inner(inner);
         } else {
             inner.advance(flush);
-            if inner.unsynced_bytes >= self.shared.config.snapshot_interval_bytes {
+            if inner.unsynced_bytes >= self.shared.config.background_sync_bytes {
                 self.enqueue_inner(inner);
             } else {
                 self.list_unsynced(inner);

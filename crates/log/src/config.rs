@@ -113,9 +113,11 @@ pub struct DirConfig {
     pub open_files: usize,
     /// How often the recovery points are written when they changed.
     pub checkpoint_interval_ms: i64,
-    /// Appended bytes after which producer state is saved, and after which a file that nobody waits for is synced: what a restart
-    /// after a crash has to read per partition.
+    /// Appended bytes after which producer state is saved: what a restart after a crash has to look through per partition.
     pub snapshot_interval_bytes: u64,
+    /// Unsynced bytes after which a partition is synced although its policy does not ask for it: what a restart after a crash has to
+    /// check per partition.
+    pub background_sync_bytes: u64,
     /// `producer.id.expiration.ms`
     pub producer_id_expiration_ms: i64,
     /// `transaction.partition.verification.enable`
@@ -138,7 +140,8 @@ impl DirConfig {
             partition_cache_bytes: 1 << 20,
             open_files: 4096,
             checkpoint_interval_ms: 1000,
-            snapshot_interval_bytes: 32 << 20,
+            snapshot_interval_bytes: 4 << 20,
+            background_sync_bytes: 32 << 20,
             producer_id_expiration_ms: 86_400_000,
             verify_transactions: true,
             reserved_bytes: 4 << 20,

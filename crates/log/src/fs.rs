@@ -89,13 +89,24 @@ pub(crate) fn read_file(fs: &dyn Fs, path: &Path, limit: u64) -> io::Result<Opti
 
 /// Puts `content` in the place of the file: whoever reads it, also after a crash, finds the old or the new content, never a mix.
 pub(crate) fn replace_file(fs: &dyn Fs, path: &Path, content: &[u8]) -> io::Result<()> {
+    put_file(fs, path, content, true)
+}
+
+/// The same without waiting for the disk: a crash of the machine may leave anything, so the content must be able to tell.
+pub(crate) fn replace_file_lazily(fs: &dyn Fs, path: &Path, content: &[u8]) -> io::Result<()> {
+    put_file(fs, path, content, false)
+}
+
+fn put_file(fs: &dyn Fs, path: &Path, content: &[u8], sync: bool) -> io::Result<()> {
     let mut name = path.file_name().unwrap_or_default().to_os_string();
     name.push(".tmp");
     let temporary = path.with_file_name(name);
     let file = fs.open(&temporary, OpenMode::Create)?;
     file.truncate(0)?;
     file.write_at(content, 0)?;
-    file.sync_data()?;
+    if sync {
+        file.sync_data()?;
+    }
     fs.rename(&temporary, path)
 }
 

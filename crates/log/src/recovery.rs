@@ -366,6 +366,8 @@ fn load_producers(log: &PartitionLog, inner: &mut Inner, snapshots: &BTreeSet<i6
             if batch.header.base_offset < from {
                 continue;
             }
+            // What was replayed once is saved with the next sync.
+            inner.bytes_since_snapshot += batch.bytes.len() as u64;
             inner.epochs.assign(batch.header.partition_leader_epoch, batch.header.base_offset);
             let bytes = batch.header.attributes.is_control().then(|| Bytes::copy_from_slice(batch.bytes));
             let entry = replay(&mut inner.producers, &batch.header, bytes);

@@ -15,6 +15,9 @@ use crate::txn_index::TxnIndex;
 
 pub(crate) const SUFFIXES: [&str; 4] = ["log", "index", "timeindex", "txnindex"];
 
+/// Index entries are written to their files at least for every so many bytes of log: what opening after a crash reads in any case.
+const FLUSH_BYTES: u64 = 512 << 10;
+
 /// The name that Kafka gives to the file of a segment, without its suffix.
 pub(crate) fn stem(base: i64) -> String {
     format!("{base:020}")
@@ -30,6 +33,7 @@ pub(crate) struct Segment {
     pub times: TimeIndex,
     pub txns: TxnIndex,
     bytes_since_entry: u64,
+    bytes_since_flush: u64,
     /// Max timestamp of the first batch, by which the segment ages; -1 before it is known.
     first_timestamp: i64,
     /// The largest timestamp and the last offset of the first batch that has it; `None` before it is known.
@@ -69,6 +73,7 @@ impl Segment {
             times: TimeIndex::new(base, timeindex),
             txns,
             bytes_since_entry: 0,
+            bytes_since_flush: 0,
             first_timestamp: -1,
             max: fresh.then_some((-1, base)),
             begun_ms: now_ms,
@@ -120,6 +125,13 @@ impl Segment {
             self.bytes_since_entry = 0;
         }
         self.bytes_since_entry += header.size() as u64;
+        self.bytes_since_flush += header.size() as u64;
+        if self.bytes_since_flush >= FLUSH_BYTES {
+            self.bytes_since_flush = 0;
+            if let Err(error) = self.flush_indexes(files) {
+                tracing::warn!(path = %self.log_path.display(), %error, "cannot write index entries yet");
+            }
+        }
     }
 
     /// Whether an append of `bytes` up to `last_offset` must go to a new segment (H-5). `now_ms` is used where timestamps are missing.

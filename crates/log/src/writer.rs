@@ -153,8 +153,8 @@ impl PartitionLog {
             }
         }
         if let Some((offset, bytes)) = &work.snapshot {
-            // Without it, recovery reads more.
-            if let Err(error) = crate::fs::replace_file(fs, &snapshot::path(&dir, *offset), bytes) {
+            // Without it, recovery reads more; and its checksum tells whether it is whole.
+            if let Err(error) = crate::fs::replace_file_lazily(fs, &snapshot::path(&dir, *offset), bytes) {
                 tracing::warn!(partition = %self.tp, %error, "cannot write a producer snapshot");
             }
         }

@@ -138,7 +138,7 @@ fn aborted_records_go_at_once_and_markers_after_their_time() {
     let fs = MemFs::new();
     let dir = open(&fs);
     let log = partition(&dir, compacted());
-    let mut transaction = |producer: i64, epoch: i16, key: &str, end: Option<ControlType>| {
+    let transaction = |producer: i64, epoch: i16, key: &str, end: Option<ControlType>| {
         let params = AppendParams {
             verification: log.begin_verification(producer, epoch, 0, true, NOW).unwrap(),
             ..AppendParams::client(NOW)

@@ -148,11 +148,10 @@ impl World {
     fn append(&mut self, number: i32, values: Vec<String>, transactional: bool) -> i64 {
         let log = self.log(number);
         let model = &mut self.models[number as usize];
-        let producer = Some((100 + i64::from(number), model.epoch, model.sequence));
-        let bytes = batch(&values, producer, transactional);
+        let producer @ (id, epoch, sequence) = (100 + i64::from(number), model.epoch, model.sequence);
+        let bytes = batch(&values, Some(producer), transactional);
         let mut params = AppendParams::client(NOW);
         if transactional {
-            let (id, epoch, sequence) = producer.unwrap();
             params.verification = log.begin_verification(id, epoch, sequence, true, NOW).unwrap();
         }
         let info = log.append(&params, &bytes).unwrap();

@@ -5,8 +5,7 @@ use bytes::Bytes;
 use super::compress::{Compression, compress};
 use super::header::{Attributes, TimestampType, field, recompute_crc};
 use super::{
-    BatchError, HEADER_LEN, Header, MAGIC, NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE,
-    NO_TIMESTAMP, PREFIX_LEN,
+    BatchError, HEADER_LEN, Header, MAGIC, NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE, NO_TIMESTAMP, PREFIX_LEN,
 };
 use super::{Record, varint};
 
@@ -127,51 +126,26 @@ impl BatchBuilder {
     }
 
     fn attribute(mut self, bit: i16, on: bool) -> Self {
-        self.attributes = if on {
-            self.attributes | bit
-        } else {
-            self.attributes & !bit
-        };
+        self.attributes = if on { self.attributes | bit } else { self.attributes & !bit };
         self
     }
 
     /// Adds a record at the next offset. `timestamp` is in milliseconds, -1 for none.
-    pub fn append(
-        &mut self,
-        timestamp: i64,
-        key: Option<&[u8]>,
-        value: Option<&[u8]>,
-        headers: &[Header],
-    ) {
+    pub fn append(&mut self, timestamp: i64, key: Option<&[u8]>, value: Option<&[u8]>, headers: &[Header]) {
         self.append_at(self.next_delta, timestamp, key, value, headers);
     }
 
     /// Adds a copy of `record` at its own offset, which must not be below the base offset or the previous record's.
     pub fn append_record(&mut self, record: &Record) {
         let delta = record.offset.wrapping_sub(self.base_offset) as i32;
-        self.append_at(
-            delta,
-            record.timestamp,
-            record.key.as_deref(),
-            record.value.as_deref(),
-            &record.headers,
-        );
+        self.append_at(delta, record.timestamp, record.key.as_deref(), record.value.as_deref(), &record.headers);
     }
 
-    fn append_at(
-        &mut self,
-        delta: i32,
-        timestamp: i64,
-        key: Option<&[u8]>,
-        value: Option<&[u8]>,
-        headers: &[Header],
-    ) {
+    fn append_at(&mut self, delta: i32, timestamp: i64, key: Option<&[u8]>, value: Option<&[u8]>, headers: &[Header]) {
         let base = *self.base_timestamp.get_or_insert(timestamp);
         let timestamp_delta = timestamp.wrapping_sub(base);
-        let headers_size: usize = headers
-            .iter()
-            .map(|h| field_size(Some(&h.key)) + field_size(h.value.as_deref()))
-            .sum();
+        let headers_size: usize =
+            headers.iter().map(|h| field_size(Some(&h.key)) + field_size(h.value.as_deref())).sum();
         let size = 1
             + varint::size_i64(timestamp_delta)
             + varint::size_i64(i64::from(delta))
@@ -229,9 +203,7 @@ impl BatchBuilder {
         out.push(MAGIC as u8);
         out.extend_from_slice(&[0; 4]);
         out.extend_from_slice(&(self.attributes | i16::from(self.compression.id())).to_be_bytes());
-        let delta = self
-            .last_offset_delta
-            .unwrap_or_else(|| self.next_delta.saturating_sub(1).max(0));
+        let delta = self.last_offset_delta.unwrap_or_else(|| self.next_delta.saturating_sub(1).max(0));
         out.extend_from_slice(&delta.to_be_bytes());
         out.extend_from_slice(&self.base_timestamp.unwrap_or(NO_TIMESTAMP).to_be_bytes());
         out.extend_from_slice(&self.max_timestamp.to_be_bytes());

@@ -20,10 +20,7 @@ impl Compression {
     pub const ALL: [Compression; 5] = [Self::None, Self::Gzip, Self::Snappy, Self::Lz4, Self::Zstd];
 
     pub fn from_id(id: u8) -> Result<Compression, BatchError> {
-        Self::ALL
-            .get(usize::from(id))
-            .copied()
-            .ok_or(BatchError::UnsupportedCompression(id))
+        Self::ALL.get(usize::from(id)).copied().ok_or(BatchError::UnsupportedCompression(id))
     }
 
     pub fn id(self) -> u8 {
@@ -33,9 +30,7 @@ impl Compression {
     /// As in the topic config `compression.type`; that config's `producer` is not a type and gives `None`, as do
     /// unknown names.
     pub fn from_name(name: &str) -> Option<Compression> {
-        Self::ALL
-            .into_iter()
-            .find(|kind| kind.name() == name || (name == "uncompressed" && *kind == Self::None))
+        Self::ALL.into_iter().find(|kind| kind.name() == name || (name == "uncompressed" && *kind == Self::None))
     }
 
     pub fn name(self) -> &'static str {
@@ -56,20 +51,14 @@ impl fmt::Display for Compression {
 }
 
 /// What the Java client's snappy library writes before its blocks: magic, version 1, compatible with version 1.
-const XERIAL_HEADER: [u8; 16] = [
-    0x82, b'S', b'N', b'A', b'P', b'P', b'Y', 0, 0, 0, 0, 1, 0, 0, 0, 1,
-];
+const XERIAL_HEADER: [u8; 16] = [0x82, b'S', b'N', b'A', b'P', b'P', b'Y', 0, 0, 0, 0, 1, 0, 0, 0, 1];
 const XERIAL_BLOCK: usize = 32 << 10;
 /// No snappy element yields more than 64 bytes from 3, so a larger claim is a lie.
 const SNAPPY_MAX_RATIO: usize = 22;
 
 /// Compresses `input`; `level` is the codec's own (gzip 1-9, zstd -131072 to 22), out of range values are clamped, `None` is its
 /// default. Snappy and lz4 have no levels here.
-pub fn compress(
-    kind: Compression,
-    input: &[u8],
-    level: Option<i32>,
-) -> Result<Vec<u8>, BatchError> {
+pub fn compress(kind: Compression, input: &[u8], level: Option<i32>) -> Result<Vec<u8>, BatchError> {
     let failed = |error: String| BatchError::Compress(kind, error);
     match kind {
         Compression::None => Ok(input.to_vec()),
@@ -79,10 +68,7 @@ pub fn compress(
                 _ => flate2::Compression::default(),
             };
             let mut encoder = flate2::write::GzEncoder::new(Vec::new(), level);
-            encoder
-                .write_all(input)
-                .and_then(|()| encoder.finish())
-                .map_err(|e| failed(e.to_string()))
+            encoder.write_all(input).and_then(|()| encoder.finish()).map_err(|e| failed(e.to_string()))
         }
         Compression::Snappy => snappy_compress(input).map_err(|e| failed(e.to_string())),
         Compression::Lz4 => {
@@ -91,9 +77,7 @@ pub fn compress(
                 .block_size(lz4_flex::frame::BlockSize::Max64KB)
                 .block_mode(lz4_flex::frame::BlockMode::Independent);
             let mut encoder = lz4_flex::frame::FrameEncoder::with_frame_info(info, Vec::new());
-            encoder
-                .write_all(input)
-                .map_err(|e| failed(e.to_string()))?;
+            encoder.write_all(input).map_err(|e| failed(e.to_string()))?;
             encoder.finish().map_err(|e| failed(e.to_string()))
         }
         Compression::Zstd => {
@@ -153,16 +137,11 @@ fn snappy_compress(input: &[u8]) -> Result<Vec<u8>, snap::Error> {
 fn snappy_decompress(input: &[u8], limit: usize) -> io::Result<Option<Vec<u8>>> {
     let mut out = Vec::new();
     // Only the magic decides: the version fields are informative, and Java ignores newer ones too.
-    let Some(mut rest) = input
-        .strip_prefix(&XERIAL_HEADER[..8])
-        .and_then(|r| r.get(8..))
-    else {
+    let Some(mut rest) = input.strip_prefix(&XERIAL_HEADER[..8]).and_then(|r| r.get(8..)) else {
         return Ok(snappy_block(input, limit, &mut out)?.then_some(out));
     };
     while !rest.is_empty() {
-        let (len, after) = rest
-            .split_first_chunk::<4>()
-            .ok_or_else(|| invalid("cut block length"))?;
+        let (len, after) = rest.split_first_chunk::<4>().ok_or_else(|| invalid("cut block length"))?;
         let len = u32::from_be_bytes(*len) as usize;
         let block = after.get(..len).ok_or_else(|| invalid("cut block"))?;
         rest = &after[len..];
@@ -184,9 +163,7 @@ fn snappy_block(block: &[u8], limit: usize, out: &mut Vec<u8>) -> io::Result<boo
         return Ok(false);
     }
     out.resize(start + len, 0);
-    snap::raw::Decoder::new()
-        .decompress(block, &mut out[start..])
-        .map_err(io::Error::other)?;
+    snap::raw::Decoder::new().decompress(block, &mut out[start..]).map_err(io::Error::other)?;
     Ok(true)
 }
 

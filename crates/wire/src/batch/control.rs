@@ -52,10 +52,8 @@ pub fn control_batch(
     timestamp: i64,
 ) -> Result<Bytes, BatchError> {
     let (key, value) = control_record(kind, coordinator_epoch);
-    let mut builder = BatchBuilder::new()
-        .producer(producer_id, producer_epoch, super::NO_SEQUENCE)
-        .transactional(true)
-        .control(true);
+    let mut builder =
+        BatchBuilder::new().producer(producer_id, producer_epoch, super::NO_SEQUENCE).transactional(true).control(true);
     builder.append(timestamp, Some(&key), Some(&value), &[]);
     builder.build()
 }

@@ -99,10 +99,7 @@ impl BatchHeader {
             return Err(BatchError::InvalidLength((needed - PREFIX_LEN) as i32));
         }
         let Some(head) = buf.first_chunk::<HEADER_LEN>() else {
-            return Err(BatchError::Incomplete {
-                needed,
-                available: buf.len(),
-            });
+            return Err(BatchError::Incomplete { needed, available: buf.len() });
         };
         Ok(BatchHeader {
             base_offset: i64_at(head, field::BASE_OFFSET),
@@ -128,8 +125,7 @@ impl BatchHeader {
 
     /// Offset of the last record (or of where it was, in a compacted batch).
     pub fn last_offset(&self) -> i64 {
-        self.base_offset
-            .saturating_add(i64::from(self.last_offset_delta))
+        self.base_offset.saturating_add(i64::from(self.last_offset_delta))
     }
 
     pub fn next_offset(&self) -> i64 {
@@ -151,19 +147,14 @@ impl BatchHeader {
 
     /// The time (ms) after which tombstones of this batch may be dropped, if compaction has set one.
     pub fn delete_horizon(&self) -> Option<i64> {
-        self.attributes
-            .has_delete_horizon()
-            .then_some(self.base_timestamp)
+        self.attributes.has_delete_horizon().then_some(self.base_timestamp)
     }
 }
 
 /// Size in bytes of the batch that starts at `buf`, from its length field alone.
 pub fn peek_size(buf: &[u8]) -> Result<usize, BatchError> {
     let Some(prefix) = buf.first_chunk::<PREFIX_LEN>() else {
-        return Err(BatchError::Incomplete {
-            needed: PREFIX_LEN,
-            available: buf.len(),
-        });
+        return Err(BatchError::Incomplete { needed: PREFIX_LEN, available: buf.len() });
     };
     let length = i32_at(prefix, field::LENGTH);
     // The shortest message of any format has 14 bytes after its length; less is garbage (a run of zeros, above all).

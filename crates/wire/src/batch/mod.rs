@@ -18,14 +18,10 @@ mod varint;
 
 pub use builder::BatchBuilder;
 pub use compress::{Compression, compress, decompress};
-pub use control::{
-    ControlType, control_batch, control_record, end_txn_value, parse_control_key,
-    parse_end_txn_value,
-};
+pub use control::{ControlType, control_batch, control_record, end_txn_value, parse_control_key, parse_end_txn_value};
 pub use header::{Attributes, BatchHeader, TimestampType, field};
 pub use header::{
-    clear_log_append_time, peek_size, recompute_crc, set_base_offset, set_leader_epoch,
-    set_log_append_time,
+    clear_log_append_time, peek_size, recompute_crc, set_base_offset, set_leader_epoch, set_log_append_time,
 };
 pub use parsed::Batch;
 pub use records::{Header, Record, Records};

@@ -19,18 +19,9 @@ impl Batch {
         let header = BatchHeader::parse(buf)?;
         let size = header.size();
         if buf.len() < size {
-            return Err(BatchError::Incomplete {
-                needed: size,
-                available: buf.len(),
-            });
+            return Err(BatchError::Incomplete { needed: size, available: buf.len() });
         }
-        Ok((
-            Batch {
-                header,
-                bytes: buf.slice(..size),
-            },
-            buf.slice(size..),
-        ))
+        Ok((Batch { header, bytes: buf.slice(..size) }, buf.slice(size..)))
     }
 
     /// All batches of `buf`, in order; ends after the first error.
@@ -75,10 +66,7 @@ impl Batch {
         let computed = crc32c::crc32c(&self.bytes[field::ATTRIBUTES..]);
         match computed == self.header.crc {
             true => Ok(()),
-            false => Err(BatchError::Crc {
-                stored: self.header.crc,
-                computed,
-            }),
+            false => Err(BatchError::Crc { stored: self.header.crc, computed }),
         }
     }
 
@@ -87,15 +75,8 @@ impl Batch {
         let mut bytes = self.bytes.to_vec();
         header::set_base_offset(&mut bytes, base_offset);
         header::set_leader_epoch(&mut bytes, leader_epoch);
-        let header = BatchHeader {
-            base_offset,
-            partition_leader_epoch: leader_epoch,
-            ..self.header
-        };
-        Batch {
-            header,
-            bytes: bytes.into(),
-        }
+        let header = BatchHeader { base_offset, partition_leader_epoch: leader_epoch, ..self.header };
+        Batch { header, bytes: bytes.into() }
     }
 
     /// Iterates the records, decompressing at most [`MAX_DECOMPRESSED`] bytes.

@@ -36,11 +36,7 @@ pub struct Records {
 }
 
 impl Records {
-    pub(super) fn new(
-        header: &BatchHeader,
-        batch: &Bytes,
-        limit: usize,
-    ) -> Result<Records, BatchError> {
+    pub(super) fn new(header: &BatchHeader, batch: &Bytes, limit: usize) -> Result<Records, BatchError> {
         let compressed = batch.slice(HEADER_LEN.min(batch.len())..);
         let payload = match header.attributes.compression()? {
             Compression::None => compressed,
@@ -48,13 +44,7 @@ impl Records {
             _ if header.record_count == 0 && compressed.is_empty() => compressed,
             kind => decompress(kind, &compressed, limit)?.into(),
         };
-        Ok(Records {
-            header: *header,
-            payload,
-            pos: 0,
-            index: 0,
-            failed: false,
-        })
+        Ok(Records { header: *header, payload, pos: 0, index: 0, failed: false })
     }
 
     /// Bytes of the records after decompression.
@@ -64,10 +54,7 @@ impl Records {
 
     fn fail(&mut self, reason: &'static str) -> Option<Result<Record, BatchError>> {
         self.failed = true;
-        Some(Err(BatchError::InvalidRecord {
-            index: self.index,
-            reason,
-        }))
+        Some(Err(BatchError::InvalidRecord { index: self.index, reason }))
     }
 
     /// The next record, or what is wrong with it.
@@ -76,10 +63,8 @@ impl Records {
         let mut pos = self.pos;
         let size = varint::read_i32(&self.payload, &mut pos).ok_or("its size is not readable")?;
         let size = usize::try_from(size).map_err(|_| "its size is negative")?;
-        let end = pos
-            .checked_add(size)
-            .filter(|end| *end <= self.payload.len())
-            .ok_or("it is longer than the batch")?;
+        let end =
+            pos.checked_add(size).filter(|end| *end <= self.payload.len()).ok_or("it is longer than the batch")?;
         // Reading from this view keeps every field inside the record that it belongs to.
         let body = self.payload.slice(..end);
         pos = pos.checked_add(1).filter(|p| *p <= end).ok_or(CUT)?; // attributes, unused
@@ -89,17 +74,11 @@ impl Records {
         let value = read_bytes(&body, &mut pos)?;
         let count = varint::read_i32(&body, &mut pos).ok_or(CUT)?;
         // A header takes at least two bytes, so a count beyond the bytes left is a lie and must not size an allocation.
-        let count = usize::try_from(count)
-            .ok()
-            .filter(|n| *n <= end - pos)
-            .ok_or("its header count is impossible")?;
+        let count = usize::try_from(count).ok().filter(|n| *n <= end - pos).ok_or("its header count is impossible")?;
         let mut headers = Vec::with_capacity(count);
         for _ in 0..count {
             let key = read_bytes(&body, &mut pos)?.ok_or("a header has no key")?;
-            headers.push(Header {
-                key,
-                value: read_bytes(&body, &mut pos)?,
-            });
+            headers.push(Header { key, value: read_bytes(&body, &mut pos)? });
         }
         if pos != end {
             return Err("it has bytes left over");
@@ -109,17 +88,8 @@ impl Records {
             TimestampType::LogAppendTime => self.header.max_timestamp,
             TimestampType::CreateTime => self.header.base_timestamp.wrapping_add(timestamp_delta),
         };
-        let offset = self
-            .header
-            .base_offset
-            .wrapping_add(i64::from(offset_delta));
-        Ok(Record {
-            offset,
-            timestamp,
-            key,
-            value,
-            headers,
-        })
+        let offset = self.header.base_offset.wrapping_add(i64::from(offset_delta));
+        Ok(Record { offset, timestamp, key, value, headers })
     }
 }
 
@@ -153,10 +123,7 @@ fn read_bytes(body: &Bytes, pos: &mut usize) -> Result<Option<Bytes>, &'static s
         return Ok(None);
     }
     let len = usize::try_from(len).map_err(|_| "a length is negative")?;
-    let end = pos
-        .checked_add(len)
-        .filter(|end| *end <= body.len())
-        .ok_or("a field is longer than the record")?;
+    let end = pos.checked_add(len).filter(|end| *end <= body.len()).ok_or("a field is longer than the record")?;
     let field = body.slice(*pos..end);
     *pos = end;
     Ok(Some(field))

@@ -6,15 +6,8 @@ use proptest::prelude::*;
 use super::*;
 
 fn sample(kind: Compression) -> BatchBuilder {
-    let mut builder = BatchBuilder::new()
-        .base_offset(42)
-        .leader_epoch(3)
-        .producer(9, 2, 7)
-        .compression(kind);
-    let header = Header {
-        key: Bytes::from_static(b"h"),
-        value: None,
-    };
+    let mut builder = BatchBuilder::new().base_offset(42).leader_epoch(3).producer(9, 2, 7).compression(kind);
+    let header = Header { key: Bytes::from_static(b"h"), value: None };
     builder.append(1000, Some(b"k1"), Some(&[7; 300]), &[header]);
     builder.append(1005, None, Some(b""), &[]);
     builder.append(990, Some(b""), None, &[]);
@@ -23,10 +16,7 @@ fn sample(kind: Compression) -> BatchBuilder {
 
 #[test]
 fn golden_bytes_of_a_hand_computed_batch() {
-    let mut builder = BatchBuilder::new()
-        .base_offset(5)
-        .leader_epoch(1)
-        .producer(258, 3, 4);
+    let mut builder = BatchBuilder::new().base_offset(5).leader_epoch(1).producer(258, 3, 4);
     builder.append(1000, Some(b"a"), Some(b"bc"), &[]);
     let bytes = builder.build().unwrap();
     // Record: length 9 (zig-zag 0x12), attributes, timestamp delta 0, offset delta 0, key length 1, value length 2, no headers.
@@ -49,48 +39,19 @@ fn every_compression_round_trips() {
         batch.validate_crc().unwrap();
         let header = batch.header();
         assert_eq!(header.attributes.compression().unwrap(), kind);
-        assert_eq!(
-            (
-                header.base_offset,
-                header.last_offset(),
-                header.record_count
-            ),
-            (42, 44, 3)
-        );
+        assert_eq!((header.base_offset, header.last_offset(), header.record_count), (42, 44, 3));
         assert_eq!((header.base_timestamp, header.max_timestamp), (1000, 1005));
-        assert_eq!(
-            (
-                header.producer_id,
-                header.producer_epoch,
-                header.base_sequence
-            ),
-            (9, 2, 7)
-        );
+        assert_eq!((header.producer_id, header.producer_epoch, header.base_sequence), (9, 2, 7));
         let records: Vec<Record> = batch.records().unwrap().collect::<Result<_, _>>().unwrap();
         assert_eq!(
-            records
-                .iter()
-                .map(|r| (r.offset, r.timestamp))
-                .collect::<Vec<_>>(),
+            records.iter().map(|r| (r.offset, r.timestamp)).collect::<Vec<_>>(),
             [(42, 1000), (43, 1005), (44, 990)]
         );
-        assert_eq!(
-            records[0].headers,
-            [Header {
-                key: Bytes::from_static(b"h"),
-                value: None
-            }]
-        );
+        assert_eq!(records[0].headers, [Header { key: Bytes::from_static(b"h"), value: None }]);
         assert_eq!(records[1].key, None);
         assert_eq!(records[1].value.as_deref(), Some(&b""[..]));
-        assert_eq!(
-            (records[2].key.as_deref(), records[2].value.as_deref()),
-            (Some(&b""[..]), None)
-        );
-        assert_eq!(
-            batch.records_limited(100).err(),
-            (kind != Compression::None).then_some(BatchError::TooLarge(100))
-        );
+        assert_eq!((records[2].key.as_deref(), records[2].value.as_deref()), (Some(&b""[..]), None));
+        assert_eq!(batch.records_limited(100).err(), (kind != Compression::None).then_some(BatchError::TooLarge(100)));
     }
 }
 
@@ -101,33 +62,16 @@ fn offset_and_epoch_lie_outside_the_crc_and_append_time_renews_it() {
     set_leader_epoch(&mut bytes, 77);
     let (batch, _) = Batch::parse_next(&Bytes::from(bytes.clone())).unwrap();
     batch.validate_crc().unwrap();
-    assert_eq!(
-        (
-            batch.header().base_offset,
-            batch.header().partition_leader_epoch
-        ),
-        (1 << 40, 77)
-    );
+    assert_eq!((batch.header().base_offset, batch.header().partition_leader_epoch), (1 << 40, 77));
     set_log_append_time(&mut bytes, 5555);
     let (batch, _) = Batch::parse_next(&Bytes::from(bytes.clone())).unwrap();
     batch.validate_crc().unwrap();
-    assert_eq!(
-        (batch.header().base_timestamp, batch.header().max_timestamp),
-        (1000, 5555)
-    );
-    assert!(
-        batch
-            .records()
-            .unwrap()
-            .all(|r| r.unwrap().timestamp == 5555)
-    );
+    assert_eq!((batch.header().base_timestamp, batch.header().max_timestamp), (1000, 5555));
+    assert!(batch.records().unwrap().all(|r| r.unwrap().timestamp == 5555));
     clear_log_append_time(&mut bytes, 1005);
     let (batch, _) = Batch::parse_next(&Bytes::from(bytes)).unwrap();
     batch.validate_crc().unwrap();
-    assert_eq!(
-        batch.records().unwrap().next().unwrap().unwrap().timestamp,
-        1000
-    );
+    assert_eq!(batch.records().unwrap().next().unwrap().unwrap().timestamp, 1000);
 }
 
 #[test]
@@ -135,17 +79,10 @@ fn raw_snappy_is_read() {
     let data = vec![3u8; 1000];
     let raw = snap::raw::Encoder::new().compress_vec(&data).unwrap();
     assert_eq!(decompress(Compression::Snappy, &raw, 1000).unwrap(), data);
-    assert_eq!(
-        decompress(Compression::Snappy, &raw, 999),
-        Err(BatchError::TooLarge(999))
-    );
+    assert_eq!(decompress(Compression::Snappy, &raw, 999), Err(BatchError::TooLarge(999)));
     // A block that claims 4 GiB from five bytes is refused before anything is allocated.
     assert!(matches!(
-        decompress(
-            Compression::Snappy,
-            &[0xff, 0xff, 0xff, 0xff, 0x0f],
-            usize::MAX
-        ),
+        decompress(Compression::Snappy, &[0xff, 0xff, 0xff, 0xff, 0x0f], usize::MAX),
         Err(BatchError::Decompress(..))
     ));
 }
@@ -153,19 +90,10 @@ fn raw_snappy_is_read() {
 #[test]
 fn a_bomb_stops_at_the_limit() {
     let zeros = vec![0u8; 8 << 20];
-    for kind in [
-        Compression::Gzip,
-        Compression::Snappy,
-        Compression::Lz4,
-        Compression::Zstd,
-    ] {
+    for kind in [Compression::Gzip, Compression::Snappy, Compression::Lz4, Compression::Zstd] {
         let small = compress(kind, &zeros, None).unwrap();
         assert!(small.len() < 1 << 20);
-        assert_eq!(
-            decompress(kind, &small, 1 << 20),
-            Err(BatchError::TooLarge(1 << 20)),
-            "{kind}"
-        );
+        assert_eq!(decompress(kind, &small, 1 << 20), Err(BatchError::TooLarge(1 << 20)), "{kind}");
         assert_eq!(decompress(kind, &small, 8 << 20).unwrap().len(), 8 << 20);
     }
 }
@@ -174,52 +102,22 @@ fn a_bomb_stops_at_the_limit() {
 fn lengths_and_magic_are_checked() {
     let bytes = sample(Compression::None).build().unwrap();
     let incomplete = |cut: usize| Batch::parse_next(&bytes.slice(..cut)).err();
-    assert_eq!(
-        incomplete(5),
-        Some(BatchError::Incomplete {
-            needed: PREFIX_LEN,
-            available: 5
-        })
-    );
-    assert_eq!(
-        incomplete(30),
-        Some(BatchError::Incomplete {
-            needed: bytes.len(),
-            available: 30
-        })
-    );
+    assert_eq!(incomplete(5), Some(BatchError::Incomplete { needed: PREFIX_LEN, available: 5 }));
+    assert_eq!(incomplete(30), Some(BatchError::Incomplete { needed: bytes.len(), available: 30 }));
     assert_eq!(
         incomplete(bytes.len() - 1),
-        Some(BatchError::Incomplete {
-            needed: bytes.len(),
-            available: bytes.len() - 1
-        })
+        Some(BatchError::Incomplete { needed: bytes.len(), available: bytes.len() - 1 })
     );
     let with = |at: usize, value: &[u8]| {
         let mut copy = bytes.to_vec();
         copy[at..at + value.len()].copy_from_slice(value);
         Batch::parse_next(&Bytes::from(copy)).err()
     };
-    assert_eq!(
-        with(field::MAGIC, &[1]),
-        Some(BatchError::UnsupportedMagic(1))
-    );
-    assert_eq!(
-        with(field::LENGTH, &[0, 0, 0, 0]),
-        Some(BatchError::InvalidLength(0))
-    );
-    assert_eq!(
-        with(field::LENGTH, &[0xff; 4]),
-        Some(BatchError::InvalidLength(-1))
-    );
-    assert_eq!(
-        with(field::LENGTH, &[0, 0, 0, 20]),
-        Some(BatchError::InvalidLength(20))
-    );
-    assert_eq!(
-        Batch::parse_next(&Bytes::from(vec![0; 100])).err(),
-        Some(BatchError::InvalidLength(0))
-    );
+    assert_eq!(with(field::MAGIC, &[1]), Some(BatchError::UnsupportedMagic(1)));
+    assert_eq!(with(field::LENGTH, &[0, 0, 0, 0]), Some(BatchError::InvalidLength(0)));
+    assert_eq!(with(field::LENGTH, &[0xff; 4]), Some(BatchError::InvalidLength(-1)));
+    assert_eq!(with(field::LENGTH, &[0, 0, 0, 20]), Some(BatchError::InvalidLength(20)));
+    assert_eq!(Batch::parse_next(&Bytes::from(vec![0; 100])).err(), Some(BatchError::InvalidLength(0)));
 }
 
 #[test]
@@ -235,14 +133,7 @@ fn markers_have_kafkas_bytes() {
     let bytes = control_batch(ControlType::Commit, 5, 3, 7, 1000).unwrap();
     let (batch, _) = Batch::parse_next(&bytes).unwrap();
     let header = batch.header();
-    assert_eq!(
-        (
-            header.attributes.0,
-            header.base_sequence,
-            header.record_count
-        ),
-        (0x30, -1, 1)
-    );
+    assert_eq!((header.attributes.0, header.base_sequence, header.record_count), (0x30, -1, 1));
     let record = batch.records().unwrap().next().unwrap().unwrap();
     assert_eq!(record.key.as_deref(), Some(&[0, 0, 0, 1][..]));
     assert_eq!(record.value.as_deref(), Some(&[0, 0, 0, 0, 0, 7][..]));
@@ -254,10 +145,7 @@ fn markers_have_kafkas_bytes() {
 
 #[test]
 fn a_compacted_batch_keeps_offsets_horizon_and_timestamps() {
-    let mut builder = BatchBuilder::new()
-        .base_offset(10)
-        .delete_horizon(9999)
-        .last_offset_delta(5);
+    let mut builder = BatchBuilder::new().base_offset(10).delete_horizon(9999).last_offset_delta(5);
     builder.append_record(&Record {
         offset: 13,
         timestamp: 1234,
@@ -267,14 +155,7 @@ fn a_compacted_batch_keeps_offsets_horizon_and_timestamps() {
     });
     let (batch, _) = Batch::parse_next(&builder.build().unwrap()).unwrap();
     assert_eq!(batch.header().delete_horizon(), Some(9999));
-    assert_eq!(
-        (
-            batch.header().base_offset,
-            batch.header().last_offset(),
-            batch.header().record_count
-        ),
-        (10, 15, 1)
-    );
+    assert_eq!((batch.header().base_offset, batch.header().last_offset(), batch.header().record_count), (10, 15, 1));
     let record = batch.records().unwrap().next().unwrap().unwrap();
     assert_eq!((record.offset, record.timestamp), (13, 1234));
 }
@@ -288,24 +169,14 @@ fn raw_field() -> impl Strategy<Value = Field> {
 
 fn raw_record() -> impl Strategy<Value = RawRecord> {
     let header = (proptest::collection::vec(any::<u8>(), 0..5), raw_field());
-    (
-        -1..i64::MAX / 4,
-        raw_field(),
-        raw_field(),
-        proptest::collection::vec(header, 0..3),
-    )
+    (-1..i64::MAX / 4, raw_field(), raw_field(), proptest::collection::vec(header, 0..3))
 }
 
 fn build(kind: Compression, records: &[RawRecord]) -> Bytes {
     let mut builder = BatchBuilder::new().compression(kind);
     for (timestamp, key, value, headers) in records {
-        let headers: Vec<Header> = headers
-            .iter()
-            .map(|(k, v)| Header {
-                key: k.clone().into(),
-                value: v.clone().map(Bytes::from),
-            })
-            .collect();
+        let headers: Vec<Header> =
+            headers.iter().map(|(k, v)| Header { key: k.clone().into(), value: v.clone().map(Bytes::from) }).collect();
         builder.append(*timestamp, key.as_deref(), value.as_deref(), &headers);
     }
     builder.build().unwrap()

@@ -40,21 +40,9 @@ mod tests {
 
     #[test]
     fn edges_round_trip_and_sizes_agree() {
-        for value in [
-            0,
-            1,
-            -1,
-            63,
-            64,
-            -64,
-            -65,
-            8191,
-            8192,
-            i64::from(i32::MAX),
-            i64::from(i32::MIN),
-            i64::MAX,
-            i64::MIN,
-        ] {
+        for value in
+            [0, 1, -1, 63, 64, -64, -65, 8191, 8192, i64::from(i32::MAX), i64::from(i32::MIN), i64::MAX, i64::MIN]
+        {
             let mut out = Vec::new();
             write_i64(&mut out, value);
             assert_eq!(out.len(), size_i64(value), "{value}");
