@@ -1,11 +1,17 @@
 //! What all handlers share.
 
 use std::sync::Arc;
-use std::time::Instant;
 
+use log::LogDir;
 use wire::KStr;
 
+use crate::clock::Clock;
 use crate::config::Config;
+use crate::connection::{Budget, ConnectionLimits, Connections};
+use crate::data::{FetchSessions, FetchWaiters};
+use crate::features::Features;
+use crate::groups::Groups;
+use crate::log_events::LogEvents;
 use crate::shutdown::Shutdown;
 use crate::topics::Topics;
 
@@ -14,8 +20,17 @@ pub(crate) struct Broker {
     pub node_id: i32,
     /// 22 characters, as `meta.properties` has it.
     pub cluster_id: KStr,
-    pub started_at: Instant,
+    pub clock: Clock,
     pub config: Arc<Config>,
+    pub features: Arc<Features>,
+    pub logs: Arc<LogDir>,
+    pub log_events: LogEvents,
     pub topics: Arc<Topics>,
+    pub groups: Groups,
+    pub fetch_sessions: FetchSessions,
+    pub fetch_waiters: Arc<FetchWaiters>,
+    pub limits: Arc<ConnectionLimits>,
+    pub budget: Budget,
+    pub connections: Connections,
     pub shutdown: Shutdown,
 }

@@ -10,7 +10,19 @@
 
 mod api;
 mod broker;
+mod clock;
 pub mod config;
 mod connection;
+mod data;
+mod features;
+mod groups;
+mod ids;
+mod listener;
+mod log_events;
+mod os;
+mod server;
 mod shutdown;
 mod topics;
+
+pub use os::raise_open_files_limit;
+pub use server::{RunningServer, StartError, start};

@@ -1,1 +1,29 @@
-//! StreamsGroupDescribe (89): not built yet, so neither dispatched nor advertised.
+//! StreamsGroupDescribe (89), S 9.1.
+
+use coordinator::Command;
+use wire::ErrorCode;
+use wire::messages::streams_group_describe_request::StreamsGroupDescribeRequest;
+use wire::messages::streams_group_describe_response::{DescribedGroup, StreamsGroupDescribeResponse};
+
+use super::group::{authorized_operations, call, caller, reply};
+use super::{Handled, HandlerError, RequestContext};
+
+pub(crate) async fn handle(
+    cx: &RequestContext<'_>,
+    request: StreamsGroupDescribeRequest,
+) -> Result<Handled<StreamsGroupDescribeResponse>, HandlerError> {
+    let mut response = StreamsGroupDescribeResponse::default();
+    for group_id in request.group_ids {
+        let command = Command::StreamsGroupDescribe {
+            caller: caller(cx),
+            group_id: group_id.clone(),
+            include_topology_description: request.include_topology_description,
+        };
+        let mut group = reply!(call(cx, &group_id, command).await, StreamsGroupDescribe, |error: ErrorCode| {
+            Box::new(DescribedGroup { error_code: error.code(), group_id, ..Default::default() })
+        });
+        group.authorized_operations = authorized_operations(request.include_authorized_operations, group.error_code);
+        response.groups.push(*group);
+    }
+    Ok(response.into())
+}

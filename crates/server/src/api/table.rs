@@ -36,7 +36,7 @@ impl Api {
 
 macro_rules! apis {
     ($($number:literal => $file:ident, $message:ident::$request:ident, $min:literal..=$max:literal, $limit:ident
-        $(, advertised from $from:literal)? $(, $hidden:ident)?;)*) => {
+        $(, [advertised from $from:literal])? $(, $hidden:ident)?;)*) => {
         /// Everything that this broker answers, by ascending key.
         pub(crate) static APIS: &[table::Api] = &[$(table::Api {
             key: <wire::messages::$message::$request as wire::Request>::KEY,
@@ -93,19 +93,16 @@ pub(super) const fn is_hidden(word: &str) -> bool {
 }
 
 /// Frames what a handler gave.
-pub(super) fn answer<B: Request>(
-    cx: &RequestContext<'_>,
-    handled: Handled<B::Response>,
-) -> Result<Answer, HandlerError>
+pub(super) fn answer<B: Request>(cx: &RequestContext<'_>, handled: Handled<B::Response>) -> Result<Answer, HandlerError>
 where
     B::Response: Send + 'static,
 {
     let (version, correlation_id) = (cx.api_version, cx.correlation_id);
     Ok(match handled {
         Handled::Ready(response) => Answer::Ready(frame(B::KEY, version, correlation_id, &response)?),
-        Handled::Later(response) => Answer::Later(Box::pin(async move {
-            Ok(frame(B::KEY, version, correlation_id, &response.await?)?)
-        })),
+        Handled::Later(response) => {
+            Answer::Later(Box::pin(async move { Ok(frame(B::KEY, version, correlation_id, &response.await?)?) }))
+        }
         Handled::NoResponse => Answer::NoResponse,
     })
 }

@@ -1,0 +1,74 @@
+//! Java applications with unmodified Kafka clients of a chosen version.
+//!
+//! Jars come from Maven once, into the user's cache. Where Java or Maven is missing the test is skipped loudly, or fails if
+//! `MILLSTREAM_REQUIRE_CLIENTS=1` says that clients are required.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Mutex;
+
+/// Jars of one version of the Kafka clients.
+pub struct Java {
+    libs: PathBuf,
+}
+
+impl Java {
+    /// `None` means: skip, it was said why.
+    pub fn with_clients(version: &str) -> Option<Java> {
+        for (tool, flag) in [("java", "-version"), ("mvn", "-version")] {
+            let found = Command::new(tool).arg(flag).stdout(Stdio::null()).stderr(Stdio::null()).status();
+            if !found.is_ok_and(|status| status.success()) {
+                return missing(&format!("{tool} is not installed"));
+            }
+        }
+        match fetch(version) {
+            Ok(libs) => Some(Java { libs }),
+            Err(why) => missing(&format!("the jars of Kafka {version} cannot be fetched: {why}")),
+        }
+    }
+
+    /// `java NAME.java ARGS` with the application from `tests/java`.
+    pub fn application(&self, name: &str, arguments: &[&str]) -> Command {
+        let mut command = Command::new("java");
+        command.arg("-Xmx600m").arg("-Dorg.slf4j.simpleLogger.defaultLogLevel=error");
+        command.arg("-cp").arg(format!("{}/*", self.libs.display()));
+        command.arg(sources().join(format!("{name}.java"))).args(arguments);
+        command
+    }
+}
+
+fn missing(why: &str) -> Option<Java> {
+    assert!(std::env::var_os("MILLSTREAM_REQUIRE_CLIENTS").is_none_or(|v| v != "1"), "clients are required, but {why}");
+    println!("SKIPPED: {why}");
+    eprintln!("=== SKIPPED, a test with Java clients did not run: {why} ===");
+    None
+}
+
+fn sources() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/java")
+}
+
+/// One fetch at a time: tests run in parallel, Maven's repository is shared.
+static FETCH: Mutex<()> = Mutex::new(());
+
+fn fetch(version: &str) -> Result<PathBuf, String> {
+    let _one = FETCH.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    let home = std::env::var_os("HOME").map_or_else(std::env::temp_dir, PathBuf::from);
+    let libs = home.join(".cache/millstream-tests").join(version);
+    if libs.join(".done").exists() {
+        return Ok(libs);
+    }
+    let status = Command::new("mvn")
+        .args(["-q", "-B", "-f"])
+        .arg(sources().join("pom.xml"))
+        .arg(format!("-Dkafka.version={version}"))
+        .arg("dependency:copy-dependencies")
+        .arg(format!("-DoutputDirectory={}", libs.display()))
+        .status()
+        .map_err(|error| error.to_string())?;
+    if !status.success() {
+        return Err(format!("Maven ended with {status}"));
+    }
+    std::fs::write(libs.join(".done"), "").map_err(|error| error.to_string())?;
+    Ok(libs)
+}

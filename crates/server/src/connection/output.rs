@@ -1,0 +1,171 @@
+//! Answers to the socket, in the order of the requests (N-2).
+//!
+//! Answers that are ready gather until the connection would wait for something else, then leave in one vectored write;
+//! large payloads are never copied. An answer that comes later (Produce) holds back the ones behind it.
+
+use std::collections::VecDeque;
+use std::future::Future;
+use std::io::IoSlice;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use bytes::{Buf, Bytes};
+use tokio::io::AsyncWrite;
+use tokio::net::tcp::WriteHalf;
+use wire::Writer;
+
+use super::CloseReason;
+use super::limits::Share;
+use super::registry::Tracked;
+use crate::api::{Answer, HandlerError};
+
+/// Unsent bytes above which the next request has to wait.
+const UNSENT_BYTES: usize = 256 << 10;
+/// Answers that may be outstanding before the next request has to wait.
+const OUTSTANDING: usize = 1024;
+/// Pieces per write call.
+const SLICES: usize = 32;
+
+enum Outstanding {
+    Ready(Writer),
+    Later(Pin<Box<dyn Future<Output = Result<Writer, HandlerError>> + Send>>, Share),
+}
+
+/// The sending side of a connection.
+pub(super) struct Output<'a> {
+    socket: WriteHalf<'a>,
+    tracked: Arc<Tracked>,
+    /// In order of the requests; the first one is `Later`, or there is none.
+    outstanding: VecDeque<Outstanding>,
+    unsent: VecDeque<Bytes>,
+    unsent_bytes: usize,
+}
+
+impl<'a> Output<'a> {
+    pub fn new(socket: WriteHalf<'a>, tracked: Arc<Tracked>) -> Self {
+        Output { socket, tracked, outstanding: VecDeque::new(), unsent: VecDeque::new(), unsent_bytes: 0 }
+    }
+
+    /// Takes the answer to the latest request. Nothing is sent yet: see [`Output::drive`].
+    pub fn push(&mut self, answer: Answer, share: Share) {
+        match answer {
+            Answer::NoResponse => {}
+            Answer::Ready(writer) if self.outstanding.is_empty() => self.append(writer),
+            Answer::Ready(writer) => self.outstanding.push_back(Outstanding::Ready(writer)),
+            Answer::Later(future) => {
+                self.outstanding.push_back(Outstanding::Later(future, share));
+                self.tracked.outstanding(self.outstanding.len());
+            }
+        }
+    }
+
+    /// Runs `work`, and sends what can be sent whenever `work` waits.
+    pub async fn drive<F: Future>(&mut self, work: F) -> Result<F::Output, CloseReason> {
+        let mut work = std::pin::pin!(work);
+        std::future::poll_fn(|cx| {
+            if let Poll::Ready(done) = work.as_mut().poll(cx) {
+                return Poll::Ready(Ok(done));
+            }
+            if !self.is_quiet()
+                && let Poll::Ready(Err(error)) = self.poll_progress(cx)
+            {
+                return Poll::Ready(Err(error));
+            }
+            Poll::Pending
+        })
+        .await
+    }
+
+    /// Waits until the client has taken enough for another request to make sense.
+    pub async fn make_room(&mut self) -> Result<(), CloseReason> {
+        if !self.is_crowded() {
+            return Ok(());
+        }
+        self.tracked.sending();
+        std::future::poll_fn(|cx| match self.poll_progress(cx) {
+            Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
+            _ if !self.is_crowded() => Poll::Ready(Ok(())),
+            _ => Poll::Pending,
+        })
+        .await
+    }
+
+    /// Sends everything there is, outstanding answers included.
+    pub async fn finish(&mut self) -> Result<(), CloseReason> {
+        self.tracked.sending();
+        std::future::poll_fn(|cx| {
+            ready!(self.poll_progress(cx))?;
+            Poll::Ready(Ok(()))
+        })
+        .await
+    }
+
+    fn is_quiet(&self) -> bool {
+        self.outstanding.is_empty() && self.unsent.is_empty()
+    }
+
+    fn is_crowded(&self) -> bool {
+        self.unsent_bytes > UNSENT_BYTES || self.outstanding.len() >= OUTSTANDING
+    }
+
+    fn append(&mut self, writer: Writer) {
+        self.unsent_bytes += writer.len();
+        self.unsent.extend(writer.into_chunks());
+    }
+
+    /// Ready once nothing is outstanding and nothing unsent.
+    fn poll_progress(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), CloseReason>> {
+        let mut waits = false;
+        while let Some(first) = self.outstanding.front_mut() {
+            let writer = match first {
+                Outstanding::Ready(writer) => std::mem::take(writer),
+                Outstanding::Later(future, _) => match future.as_mut().poll(cx) {
+                    Poll::Ready(writer) => writer?,
+                    Poll::Pending => {
+                        waits = true;
+                        break;
+                    }
+                },
+            };
+            self.outstanding.pop_front();
+            self.tracked.outstanding(self.outstanding.len());
+            self.append(writer);
+        }
+        ready!(self.poll_send(cx))?;
+        if waits { Poll::Pending } else { Poll::Ready(Ok(())) }
+    }
+
+    fn poll_send(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), CloseReason>> {
+        while !self.unsent.is_empty() {
+            let mut slices = [IoSlice::new(&[]); SLICES];
+            let count = self.unsent.len().min(SLICES);
+            for (slice, bytes) in slices.iter_mut().zip(&self.unsent) {
+                *slice = IoSlice::new(bytes);
+            }
+            let written = Pin::new(&mut self.socket).poll_write_vectored(cx, &slices[..count]);
+            let sent = ready!(written).map_err(CloseReason::Send)?;
+            if sent == 0 {
+                return Poll::Ready(Err(CloseReason::Send(std::io::ErrorKind::WriteZero.into())));
+            }
+            self.sent(sent);
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    fn sent(&mut self, bytes: usize) {
+        self.unsent_bytes -= bytes;
+        let mut left = bytes;
+        while let Some(first) = self.unsent.front_mut() {
+            if left < first.len() {
+                first.advance(left);
+                break;
+            }
+            left -= first.len();
+            self.unsent.pop_front();
+        }
+        if self.unsent.is_empty() && self.unsent.capacity() > SLICES {
+            self.unsent = VecDeque::new();
+        }
+    }
+}

@@ -1,0 +1,263 @@
+//! One shard with its lock, its log and its place in the life of the broker: loading, serving, failed, closed.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+
+use coordinator::runtime::{Called, Released, Unavailable};
+use coordinator::{Cell, Command, Effect, Env, LogError, Moment, Reply, Shard};
+use log::PartitionLog;
+use tokio::sync::Notify;
+
+use super::state_log::{Committed, PartitionStateLog};
+use super::{Replied, World};
+use crate::clock::Clock;
+use crate::ids::RandomIds;
+
+type ShardCell = Cell<Shard, PartitionStateLog>;
+
+/// UNKNOWN_SERVER_ERROR: a defect in the shard, which must not become an endless retry.
+const DEFECT: Unavailable = Unavailable::Refused(LogError::Refused(-1));
+
+/// See the module.
+pub(super) struct Hosted {
+    number: usize,
+    log: Arc<PartitionLog>,
+    committed: Arc<Committed>,
+    slot: Mutex<Slot>,
+    /// Earliest timer of the shard, on the monotonic clock.
+    wakeup_ms: AtomicU64,
+    /// The log moved while somebody else held the lock.
+    moved: AtomicBool,
+    loaded: Notify,
+}
+
+struct Slot {
+    phase: Phase,
+    world: World,
+    ids: RandomIds,
+    /// Members of broker-driven groups, as last counted.
+    members: u32,
+}
+
+enum Phase {
+    /// Nobody loads it.
+    Down,
+    /// What the world tells meanwhile is kept for later.
+    Loading {
+        missed: Vec<Command>,
+    },
+    Serving(Box<ShardCell>),
+    /// For good.
+    Closed,
+}
+
+/// What a call came to, to be dealt with after the lock.
+pub(super) struct Ran {
+    pub reply: Option<Replied>,
+    pub effects: Vec<Effect>,
+    pub released: Vec<Released<Reply>>,
+    pub wakeup_ms: u64,
+    /// To be added to the number of members of the whole broker.
+    pub members_change: i32,
+    /// The shard has to be loaded again.
+    pub broken: bool,
+}
+
+#[derive(Debug)]
+pub(super) enum LoadError {
+    /// Somebody else loads it, or it serves.
+    Busy,
+    Closed,
+    Log(LogError),
+}
+
+impl Hosted {
+    pub fn new(number: usize, log: Arc<PartitionLog>, world: World) -> Self {
+        Hosted {
+            number,
+            log,
+            committed: Arc::default(),
+            slot: Mutex::new(Slot { phase: Phase::Down, world, ids: RandomIds::default(), members: 0 }),
+            wakeup_ms: AtomicU64::new(u64::MAX),
+            moved: AtomicBool::new(false),
+            loaded: Notify::new(),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Slot> {
+        // Panics of the shard are caught inside; nothing else that runs under this lock leaves it half-done.
+        self.slot.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub fn wakeup_ms(&self) -> u64 {
+        self.wakeup_ms.load(Ordering::SeqCst)
+    }
+
+    pub fn world(&self) -> World {
+        self.lock().world.clone()
+    }
+
+    pub fn change_world(&self, change: impl FnOnce(&mut World)) {
+        change(&mut self.lock().world);
+    }
+
+    /// Runs one command. `sink` is used only if the reply cannot be given at once.
+    pub fn run(
+        &self,
+        at: Moment,
+        members_total: u32,
+        command: Command,
+        sink: impl FnOnce(Replied) + Send + 'static,
+    ) -> Ran {
+        let mut slot = self.lock();
+        let Slot { phase, world, ids, members } = &mut *slot;
+        let cell = match phase {
+            Phase::Serving(cell) => cell,
+            Phase::Loading { missed } => {
+                if concerns_loading(&command) {
+                    missed.push(command);
+                }
+                return Ran::unavailable(Unavailable::Loading, self.wakeup_ms());
+            }
+            Phase::Down | Phase::Closed => return Ran::unavailable(Unavailable::NotCoordinator, self.wakeup_ms()),
+        };
+        let mut env = Env { topics: &world.topics, config: &world.config, ids, members_total };
+        let called = catch_unwind(AssertUnwindSafe(|| cell.call(at, &mut env, command, sink)));
+        let mut ran = match called {
+            Ok(Called { reply, effects, released }) => {
+                Ran { reply, effects, released: vec![released], ..Ran::nothing() }
+            }
+            Err(_) => {
+                tracing::error!(
+                    partition = self.number,
+                    "a command made the coordinator panic; its groups are loaded again"
+                );
+                Ran { reply: Some(Err(DEFECT)), released: vec![cell.poison()], ..Ran::nothing() }
+            }
+        };
+        ran.broken = cell.is_poisoned();
+        ran.wakeup_ms = if ran.broken { u64::MAX } else { cell.next_wakeup().unwrap_or(u64::MAX) };
+        let counted = if ran.broken { 0 } else { cell.machine().state().broker_driven_members() };
+        ran.members_change = counted as i32 - *members as i32;
+        *members = counted;
+        self.wakeup_ms.store(ran.wakeup_ms, Ordering::SeqCst);
+        if ran.broken {
+            *phase = Phase::Down;
+        }
+        ran
+    }
+
+    /// The log has moved; called on a thread of the log.
+    pub fn committed(&self) {
+        if self.committed.refresh(&self.log) {
+            self.moved.store(true, Ordering::SeqCst);
+            self.catch_up();
+        }
+    }
+
+    /// Delivers what waited for the log, unless somebody holds the lock: then it is up to them.
+    pub fn catch_up(&self) {
+        while self.moved.load(Ordering::SeqCst) {
+            let released = {
+                let mut slot = match self.slot.try_lock() {
+                    Ok(slot) => slot,
+                    Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+                    Err(TryLockError::WouldBlock) => return,
+                };
+                self.moved.store(false, Ordering::SeqCst);
+                match &mut slot.phase {
+                    Phase::Serving(cell) => cell.durable(),
+                    _ => continue,
+                }
+            };
+            released.deliver();
+        }
+    }
+
+    /// Stops serving until it is loaded again; whoever waits learns it.
+    pub fn fail(&self) -> Vec<Released<Reply>> {
+        self.leave(Phase::Down)
+    }
+
+    /// Stops serving for good.
+    pub fn close(&self) -> Vec<Released<Reply>> {
+        self.leave(Phase::Closed)
+    }
+
+    fn leave(&self, next: Phase) -> Vec<Released<Reply>> {
+        let mut slot = self.lock();
+        self.wakeup_ms.store(u64::MAX, Ordering::SeqCst);
+        let closed = matches!(slot.phase, Phase::Closed);
+        let before = std::mem::replace(&mut slot.phase, if closed { Phase::Closed } else { next });
+        drop(slot);
+        self.loaded.notify_waiters();
+        match before {
+            Phase::Serving(mut cell) => vec![cell.poison()],
+            _ => Vec::new(),
+        }
+    }
+
+    /// Reads the log, outside the lock, and begins to serve. Returns the commands that came meanwhile.
+    pub fn load(&self, clock: Clock) -> Result<Vec<Command>, LoadError> {
+        let (world, mut ids) = {
+            let mut slot = self.lock();
+            match slot.phase {
+                Phase::Down => slot.phase = Phase::Loading { missed: Vec::new() },
+                Phase::Closed => return Err(LoadError::Closed),
+                Phase::Loading { .. } | Phase::Serving(_) => return Err(LoadError::Busy),
+            }
+            (slot.world.clone(), RandomIds::default())
+        };
+        let started = std::time::Instant::now();
+        let mut cell = Cell::new(Shard::new(), PartitionStateLog::new(self.log.clone(), self.committed.clone()));
+        let mut env = Env { topics: &world.topics, config: &world.config, ids: &mut ids, members_total: 0 };
+        let loaded = cell.load(Shard::new(), clock.now(), &mut env);
+        let mut slot = self.lock();
+        let Phase::Loading { missed } = std::mem::replace(&mut slot.phase, Phase::Down) else {
+            slot.phase = Phase::Closed;
+            return Err(LoadError::Closed);
+        };
+        loaded.map_err(LoadError::Log)?;
+        slot.phase = Phase::Serving(Box::new(cell));
+        drop(slot);
+        self.loaded.notify_waiters();
+        tracing::debug!(partition = self.number, "groups loaded in {} ms", started.elapsed().as_millis());
+        Ok(missed)
+    }
+
+    /// Returns once the shard serves, or will not any more.
+    pub async fn is_loaded(&self) {
+        loop {
+            let loaded = self.loaded.notified();
+            tokio::pin!(loaded);
+            loaded.as_mut().enable();
+            if matches!(self.lock().phase, Phase::Serving(_) | Phase::Closed) {
+                return;
+            }
+            loaded.await;
+        }
+    }
+}
+
+/// What a shard must hear of although it is being loaded.
+fn concerns_loading(command: &Command) -> bool {
+    matches!(command, Command::TopicsChanged { .. } | Command::GroupConfigChanged { .. } | Command::TxnMarker { .. })
+}
+
+impl Ran {
+    fn nothing() -> Self {
+        Ran {
+            reply: None,
+            effects: Vec::new(),
+            released: Vec::new(),
+            wakeup_ms: u64::MAX,
+            members_change: 0,
+            broken: false,
+        }
+    }
+
+    fn unavailable(why: Unavailable, wakeup_ms: u64) -> Self {
+        Ran { reply: Some(Err(why)), wakeup_ms, ..Ran::nothing() }
+    }
+}

@@ -1,0 +1,81 @@
+//! Lets the timers of all shards fire: one task, which sleeps until the earliest of them.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use coordinator::Command;
+use tokio::sync::Notify;
+
+use super::Groups;
+
+/// Timers that fire in a row before other tasks get a turn.
+const BURST: usize = 64;
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct Timekeeper {
+    /// When the task will wake up, on the monotonic clock.
+    sleeps_until_ms: AtomicU64,
+    earlier: Notify,
+    stopped: AtomicBool,
+}
+
+impl Default for Timekeeper {
+    fn default() -> Self {
+        Timekeeper { sleeps_until_ms: AtomicU64::new(0), earlier: Notify::new(), stopped: AtomicBool::new(false) }
+    }
+}
+
+impl Timekeeper {
+    /// Some shard has a timer then. Costs one load unless it is earlier than all others.
+    pub fn wake_at(&self, at_ms: u64) {
+        if at_ms < self.sleeps_until_ms.load(Ordering::SeqCst) {
+            self.earlier.notify_one();
+        }
+    }
+
+    pub fn stop(&self) {
+        self.stopped.store(true, Ordering::SeqCst);
+        self.earlier.notify_one();
+    }
+}
+
+/// Runs until [`Timekeeper::stop`].
+pub(super) async fn run(groups: Groups) {
+    let keeper = &groups.0.timekeeper;
+    while !keeper.stopped.load(Ordering::SeqCst) {
+        // The order matters: whoever arms a timer after this line finds a value to compare with, or wakes us for nothing.
+        keeper.sleeps_until_ms.store(u64::MAX, Ordering::SeqCst);
+        let next = groups.0.shards.iter().map(super::Hosted::wakeup_ms).min().unwrap_or(u64::MAX);
+        keeper.sleeps_until_ms.store(next, Ordering::SeqCst);
+        if next > groups.0.clock.mono_ms() {
+            sleep(&groups, next).await;
+        }
+        for shard in 0..groups.0.shards.len() {
+            fire(&groups, shard).await;
+        }
+    }
+}
+
+async fn sleep(groups: &Groups, until_ms: u64) {
+    let earlier = groups.0.timekeeper.earlier.notified();
+    if until_ms == u64::MAX {
+        return earlier.await;
+    }
+    let until = tokio::time::Instant::from_std(groups.0.clock.instant(until_ms));
+    tokio::select! {
+        () = earlier => {}
+        () = tokio::time::sleep_until(until) => {}
+    }
+}
+
+/// Each firing must see the state after the one before, so they go one by one.
+async fn fire(groups: &Groups, shard: usize) {
+    let mut fired = 0;
+    while groups.0.shards[shard].wakeup_ms() <= groups.0.clock.mono_ms() {
+        groups.tell(shard, Command::Wakeup);
+        fired += 1;
+        if fired % BURST == 0 {
+            tokio::task::yield_now().await;
+        }
+    }
+}

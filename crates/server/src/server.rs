@@ -1,0 +1,248 @@
+//! Starts a broker in this process, and stops it.
+
+use std::io;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use coordinator::InternalTopic;
+use log::{DirConfig, LogDir, OpenError, PartitionLog, RealFs, StorageError, SystemClock, TopicPartition};
+use tokio::task::JoinSet;
+use wire::KStr;
+
+use crate::broker::Broker;
+use crate::clock::Clock;
+use crate::config::{Config, ServerConfig};
+use crate::connection::{Budget, ConnectionLimits, Connections};
+use crate::data::{FetchSessions, FetchWaiters};
+use crate::features::Features;
+use crate::groups::{CreateInternalTopics, CreationOutcome, Groups, World};
+use crate::ids::fill_random;
+use crate::listener::{Bound, Listen, accept, bind};
+use crate::log_events::LogEvents;
+use crate::shutdown::Shutdown;
+use crate::topics::{MetadataError, OFFSETS_TOPIC, Topics};
+
+/// How long the start waits for groups to be loaded. Later, whoever is early is told to try again.
+const LOAD_PATIENCE: Duration = Duration::from_millis(500);
+/// What requests that are being handled get when the broker stops.
+const STOP_GRACE: Duration = Duration::from_secs(5);
+
+/// Why a broker cannot start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    #[error(transparent)]
+    Storage(#[from] StorageError),
+    #[error(transparent)]
+    Metadata(#[from] MetadataError),
+    #[error("{OFFSETS_TOPIC} cannot be used: {0}")]
+    Groups(String),
+    #[error(transparent)]
+    Listen(#[from] io::Error),
+}
+
+/// A broker that serves. Dropping it leaves it running until the runtime ends; see [`RunningServer::shutdown`].
+pub struct RunningServer {
+    broker: Arc<Broker>,
+    addresses: Vec<SocketAddr>,
+    tasks: JoinSet<()>,
+}
+
+/// Opens the data directory, loads what it holds and listens. Must be called on a tokio runtime.
+pub async fn start(config: ServerConfig) -> Result<RunningServer, StartError> {
+    let clock = Clock::start();
+    let dir = dir_config(&config);
+    let logs = blocking(move || LogDir::open(Arc::new(RealFs), Arc::new(SystemClock), dir)).await?;
+    let log_events = LogEvents::default();
+    log_events.attach(&logs);
+    // Before anything is served, so that a port that is taken leaves no trace in the directory.
+    let bound = bind_all(&config).await?;
+    let limits = Arc::new(connection_limits(&config));
+    let fetch_session_slots = config.network.fetch_session_slots;
+    let (node_id, config, features) = (config.node_id, Arc::new(Config::new(config)), Arc::default());
+    let topics = open_topics(&logs, &config, &features).await?;
+    let groups = start_groups(&config, &topics, &log_events, clock).await?;
+    let fetch_waiters = Arc::<FetchWaiters>::default();
+    let waiters = fetch_waiters.clone();
+    log_events.subscribe(Arc::new(move |partition, _| waiters.wake(partition)));
+    let broker = Arc::new(Broker {
+        node_id,
+        cluster_id: KStr::from(logs.cluster_id().to_owned()),
+        clock,
+        config,
+        features,
+        logs,
+        log_events,
+        topics,
+        groups,
+        fetch_sessions: FetchSessions::new(fetch_session_slots),
+        fetch_waiters,
+        budget: Budget::new(&limits),
+        connections: Connections::new(limits.clone()),
+        limits,
+        shutdown: Shutdown::new(),
+    });
+    if !broker.groups.loaded(LOAD_PATIENCE).await {
+        tracing::info!("groups are still being loaded");
+    }
+    let mut tasks = JoinSet::new();
+    let addresses = bound.iter().map(|bound| bound.address).collect();
+    for bound in bound {
+        tasks.spawn(accept(broker.clone(), bound));
+    }
+    tasks.spawn(broker.connections.clone().sweep());
+    Ok(RunningServer { broker, addresses, tasks })
+}
+
+impl RunningServer {
+    /// Where it listens: ports that were 0 are known by now.
+    pub fn addresses(&self) -> &[SocketAddr] {
+        &self.addresses
+    }
+
+    /// 22 characters.
+    pub fn cluster_id(&self) -> &str {
+        &self.broker.cluster_id
+    }
+
+    /// Milliseconds since the start was begun.
+    pub fn uptime_ms(&self) -> u64 {
+        self.broker.clock.mono_ms()
+    }
+
+    /// Stops in order: takes no connection, lets requests at work finish, tells those that wait to look elsewhere, and
+    /// closes the data directory so that the next start has nothing to recover.
+    pub async fn shutdown(mut self) -> Result<(), StorageError> {
+        self.broker.shutdown.begin();
+        self.broker.groups.close();
+        self.broker.connections.close_all(STOP_GRACE).await;
+        self.tasks.shutdown().await;
+        self.broker.log_events.clear();
+        let logs = self.broker.logs.clone();
+        blocking(move || logs.close()).await
+    }
+
+    /// Stops at once, as if the process had ended: what was not synced stays so, and the next start recovers.
+    pub async fn abort(mut self) {
+        self.broker.shutdown.begin();
+        self.broker.groups.close();
+        self.broker.connections.close_all(Duration::ZERO).await;
+        self.tasks.shutdown().await;
+        self.broker.log_events.clear();
+    }
+}
+
+/// Files and locks do not belong on the threads that serve connections.
+async fn blocking<R: Send + 'static>(work: impl FnOnce() -> R + Send + 'static) -> R {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(done) => done,
+        Err(error) => match error.try_into_panic() {
+            Ok(panic) => std::panic::resume_unwind(panic),
+            // Blocking tasks are cancelled only when the runtime ends, and this one with it.
+            Err(_) => std::future::pending().await,
+        },
+    }
+}
+
+fn dir_config(config: &ServerConfig) -> DirConfig {
+    let mut seed = [0; 8];
+    fill_random(&mut seed);
+    DirConfig {
+        node_id: config.node_id,
+        cluster_id: config.cluster_id.clone(),
+        seed: u64::from_ne_bytes(seed),
+        checkpoint_interval_ms: config.storage.checkpoint_interval_ms,
+        producer_id_expiration_ms: config.storage.producer_id_expiration_ms,
+        verify_transactions: config.transactions.verify_partitions,
+        compaction_map_bytes: config.storage.cleaner_map_bytes,
+        ..DirConfig::new(Path::new(&config.data_dir))
+    }
+}
+
+fn connection_limits(config: &ServerConfig) -> ConnectionLimits {
+    let (network, default) = (&config.network, ConnectionLimits::default());
+    ConnectionLimits {
+        request_max_bytes: network.request_max_bytes,
+        in_flight_bytes: network.queued_max_request_bytes.unwrap_or(default.in_flight_bytes),
+        // Ticks of a clock that starts at 0 never get there.
+        max_idle_ms: network.connections_max_idle_ms.unwrap_or(u64::MAX >> 8),
+        max_connections: network.max_connections,
+        max_connections_per_ip: network.max_connections_per_ip,
+    }
+}
+
+async fn bind_all(config: &ServerConfig) -> io::Result<Vec<Bound>> {
+    let mut bound = Vec::new();
+    let configured = config.layers.configured(&crate::config::keys::network::ADVERTISED_LISTENERS).is_some();
+    for listener in &config.listeners {
+        let advertised = configured.then(|| (listener.advertised_host.clone(), listener.advertised_port));
+        let listen = Listen { host: listener.host.clone(), port: listener.port, advertised };
+        bound.extend(bind(&listen).await?);
+    }
+    Ok(bound)
+}
+
+/// Opens the registry of topics, and with it their logs.
+async fn open_topics(
+    logs: &Arc<LogDir>,
+    config: &Arc<Config>,
+    features: &Arc<Features>,
+) -> Result<Arc<Topics>, StartError> {
+    let (logs, config, features) = (logs.clone(), config.clone(), features.clone());
+    Ok(blocking(move || Topics::open(logs, config, features, Arc::new(SystemClock))).await?)
+}
+
+/// The coordinator on its partitions, which exist from the first start on (C R-3), and what it has to hear of.
+async fn start_groups(
+    config: &Config,
+    topics: &Arc<Topics>,
+    log_events: &LogEvents,
+    clock: Clock,
+) -> Result<Groups, StartError> {
+    let wanted = config.current().offsets_topic.clone();
+    let segment_bytes = wanted.segment_bytes.to_string();
+    let settings =
+        [("cleanup.policy", "compact"), ("compression.type", "producer"), ("segment.bytes", segment_bytes.as_str())];
+    let unusable = |why: &dyn std::fmt::Display| StartError::Groups(why.to_string());
+    topics.ensure(OFFSETS_TOPIC, wanted.partitions, &settings).await.map_err(|refusal| unusable(&refusal))?;
+    // A directory keeps the number it was made with: groups are found by it.
+    let partitions = topics.state().topic(OFFSETS_TOPIC).map_or(0, |topic| topic.partitions.len());
+    let logs = (0..partitions).filter_map(|number| topics.partition(OFFSETS_TOPIC, number as i32));
+    let logs: Vec<Arc<PartitionLog>> = logs.collect();
+    if logs.is_empty() || logs.len() != partitions {
+        return Err(unusable(&format_args!("{} of {partitions} partitions have a log", logs.len())));
+    }
+    let world = World { topics: topics.image(), version: 0, config: topics.group_configs() };
+    let groups = Groups::start(logs, world, clock, internal_topics(topics));
+    let hosted = groups.clone();
+    log_events.subscribe(Arc::new(move |partition: &TopicPartition, event| {
+        if &*partition.topic == OFFSETS_TOPIC {
+            hosted.log_moved(partition.partition, event);
+        }
+    }));
+    let hosted = groups.clone();
+    topics.on_change(Arc::new(move |change| {
+        if change.broker_config || !change.groups.is_empty() {
+            hosted.config_changed(&change.configs, &change.groups);
+        }
+        if !change.changed.is_empty() || !change.deleted.is_empty() {
+            hosted.topics_changed(&change.image, &change.changed, &change.deleted);
+        }
+    }));
+    Ok(groups)
+}
+
+/// How streams groups get their repartition and changelog topics.
+fn internal_topics(topics: &Arc<Topics>) -> CreateInternalTopics {
+    let topics = topics.clone();
+    Arc::new(move |wanted: Vec<InternalTopic>| {
+        let topics = topics.clone();
+        Box::pin(async move {
+            // Nobody is unauthorized without an authorizer.
+            CreationOutcome { failures: topics.create_internal(wanted).await, unauthorized: Vec::new() }
+        })
+    })
+}
