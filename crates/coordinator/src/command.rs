@@ -13,6 +13,8 @@ use wire::messages::{
 };
 use wire::{KStr, Uuid};
 
+use crate::state_log::EndMarker;
+
 /// Names the reply to one command. Chosen by the runtime, unique within a shard's life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Ticket(pub u64);
@@ -69,11 +71,7 @@ pub enum Command {
     },
 
     /// The end marker of a transaction was asked for: the shard writes nothing itself, the runtime appends the marker.
-    TxnMarker {
-        producer_id: i64,
-        producer_epoch: i16,
-        commit: bool,
-    },
+    TxnMarker(EndMarker),
     /// A timer is due. Handles the earliest due one only, since each firing must see the state after the one before;
     /// the runtime repeats it until `next_wakeup` lies ahead.
     Wakeup,
@@ -130,7 +128,7 @@ impl Command {
             | Command::AssignmentReady { group_id, .. }
             | Command::RegexResolved { group_id, .. } => group_id,
             Command::ListGroups { .. }
-            | Command::TxnMarker { .. }
+            | Command::TxnMarker(_)
             | Command::Wakeup
             | Command::TopicsChanged { .. } => {
                 return None;

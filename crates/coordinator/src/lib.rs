@@ -25,6 +25,7 @@ mod state_log;
 pub mod testing;
 mod timer;
 mod topics;
+pub mod txn;
 
 pub use command::{Caller, Command, Ticket};
 pub use env::{Env, IdSource, Moment, SeededIds};
@@ -33,6 +34,6 @@ pub use outcome::{Effect, InternalTopic, Outcome, Reply};
 pub use record::{Record, RecordError};
 pub use runtime::{Cell, StateMachine, partition_of};
 pub use shard::{Shard, Soft, State};
-pub use state_log::{LogEntry, LogError, Producer, RawRecord, StateLog};
+pub use state_log::{EndMarker, LogEntry, LogError, Producer, RawRecord, StateLog};
 pub use timer::Timers;
 pub use topics::{TopicImage, TopicMetadata};

@@ -129,6 +129,7 @@ impl StateMachine for Shard {
     type Reply = Reply;
     type Record = Record;
     type Effect = Effect;
+    type Env<'e> = Env<'e>;
 
     fn handle(
         &mut self,
@@ -260,18 +261,8 @@ fn dispatch(ctx: &mut Ctx<'_, '_>, command: Command) {
         } => group::streams::describe(ctx, &caller, &group_id, include_topology_description),
         Command::ListGroups { states, types } => group::list(ctx, &states, &types),
         Command::DeleteGroup { group_id } => group::delete(ctx, &group_id),
-        Command::TxnMarker {
-            producer_id,
-            producer_epoch,
-            commit,
-        } => {
-            ctx.out.marker = Some((
-                Producer {
-                    id: producer_id,
-                    epoch: producer_epoch,
-                },
-                commit,
-            ));
+        Command::TxnMarker(marker) => {
+            ctx.out.marker = Some(marker);
             ctx.reply(Reply::Done);
         }
         Command::Wakeup => {

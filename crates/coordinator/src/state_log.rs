@@ -10,6 +10,17 @@ pub struct Producer {
     pub epoch: i16,
 }
 
+/// The end of a transaction, to be written into every log that it wrote to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EndMarker {
+    pub producer: Producer,
+    pub commit: bool,
+    /// Epoch of the transaction coordinator that ends it (D-4).
+    pub coordinator_epoch: i32,
+    /// Every transaction raises the epoch (protocol 2): the marker's must be higher than the one of the records (W-9).
+    pub raises_epoch: bool,
+}
+
 /// A record as bytes. A `None` value is a tombstone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RawRecord {
@@ -56,10 +67,7 @@ pub enum LogError {
 impl LogError {
     /// True when the log is known to be unchanged, so that the shard can go on.
     pub fn is_clean(&self) -> bool {
-        matches!(
-            self,
-            LogError::TooLarge | LogError::NoSpace | LogError::Refused(_)
-        )
+        matches!(self, LogError::TooLarge | LogError::NoSpace | LogError::Refused(_))
     }
 }
 
@@ -85,8 +93,7 @@ pub trait StateLog: Send {
         term: u32,
         expected_end: u64,
         timestamp_ms: i64,
-        producer: Producer,
-        commit: bool,
+        marker: &EndMarker,
     ) -> Result<u64, LogError>;
 
     /// Everything before this offset survives a crash.

@@ -17,7 +17,7 @@ use crate::command::Command;
 use crate::config::BrokerConfig;
 use crate::outcome::Reply;
 use crate::record::Record;
-use crate::state_log::LogError;
+use crate::state_log::{EndMarker, LogError, Producer};
 use crate::testing::{Bench, caller};
 
 const NONE: i16 = 0;
@@ -102,7 +102,12 @@ fn txn_commit(bench: &mut Bench, version: i16, request: TxnOffsetCommitRequest) 
 }
 
 fn end_transaction(bench: &mut Bench, producer_id: i64, commit: bool) {
-    bench.ask(Command::TxnMarker { producer_id, producer_epoch: 0, commit });
+    bench.ask(marker(producer_id, commit));
+}
+
+fn marker(producer_id: i64, commit: bool) -> Command {
+    let producer = Producer { id: producer_id, epoch: 0 };
+    Command::TxnMarker(EndMarker { producer, commit, coordinator_epoch: 0, raises_epoch: false })
 }
 
 fn fetch_command(group_id: &str, topics: Option<Vec<OffsetFetchRequestTopics>>, version: i16, stable: bool) -> Command {
@@ -543,7 +548,7 @@ fn a_read_waits_for_the_marker_it_shows() {
     let mut bench = bench();
     txn_commit(&mut bench, 5, txn_request("g", 7, 0, 9));
     bench.log_mut().set_durability(crate::testing::Durability::Manual);
-    let (_, answer) = bench.send(Command::TxnMarker { producer_id: 7, producer_epoch: 0, commit: true });
+    let (_, answer) = bench.send(marker(7, true));
     assert_eq!(answer, None);
     let fetch = bench.park(fetch_command("g", None, 9, true));
     bench.make_durable();

@@ -6,9 +6,9 @@
 mod waiters;
 
 use crate::command::Ticket;
-use crate::env::{Env, Moment};
+use crate::env::Moment;
 use crate::map::Map;
-use crate::state_log::{LogEntry, LogError, Producer, RawRecord, StateLog};
+use crate::state_log::{EndMarker, LogEntry, LogError, Producer, RawRecord, StateLog};
 use waiters::Waiters;
 
 /// The contract of a deterministic state machine (`architecture.md`, "The core's contract").
@@ -17,12 +17,14 @@ pub trait StateMachine: Send {
     type Reply: Send + 'static;
     type Record;
     type Effect: Send;
+    /// What a command is told about the world.
+    type Env<'e>;
 
     /// Decides. May change soft state only.
     fn handle(
         &mut self,
         at: Moment,
-        env: &mut Env<'_>,
+        env: &mut Self::Env<'_>,
         ticket: Ticket,
         command: Self::Command,
         out: &mut Decision<Self>,
@@ -33,9 +35,9 @@ pub trait StateMachine: Send {
     /// A transaction of `producer` ended.
     fn replay_marker(&mut self, position: Position, producer: Producer, commit: bool);
     /// After loading: every member gets a full session.
-    fn loaded(&mut self, at: Moment, env: &mut Env<'_>);
+    fn loaded(&mut self, at: Moment, env: &mut Self::Env<'_>);
     /// The records of the latest outcome were refused cleanly: nothing of it happened. Undo what soft state assumed.
-    fn refused(&mut self, at: Moment, env: &mut Env<'_>);
+    fn refused(&mut self, at: Moment, env: &mut Self::Env<'_>);
     fn next_wakeup(&self) -> Option<u64>;
     /// The command that lets timers fire.
     fn wakeup() -> Self::Command;
@@ -61,7 +63,7 @@ pub struct Decision<M: StateMachine> {
     /// Set when the records belong to a transaction.
     pub producer: Option<Producer>,
     /// Asks for the end marker of a transaction to be appended, after the records.
-    pub marker: Option<(Producer, bool)>,
+    pub marker: Option<EndMarker>,
     pub replies: Vec<(Ticket, M::Reply)>,
     pub effects: Vec<M::Effect>,
     /// Log end the replies wait for when nothing is written.
@@ -136,6 +138,9 @@ pub struct Called<M: StateMachine> {
     pub reply: Option<Result<M::Reply, Unavailable>>,
     /// To be carried out after the lock is released.
     pub effects: Vec<M::Effect>,
+    /// The log end that the command wrote or looked at. An effect that must not outlive what it follows from waits until
+    /// this is durable.
+    pub effects_after: u64,
     /// Replies to earlier commands that this call set free; to be delivered after the lock is released.
     pub released: Released<M::Reply>,
 }
@@ -189,7 +194,7 @@ impl<M: StateMachine, L: StateLog> Cell<M, L> {
 
     /// Reads the whole log into `empty`, a fresh state machine, and starts to serve.
     /// An entry that cannot be read fails the load: it is corruption or a bug, never to be passed over in silence.
-    pub fn load(&mut self, empty: M, at: Moment, env: &mut Env<'_>) -> Result<(), LogError> {
+    pub fn load(&mut self, empty: M, at: Moment, env: &mut M::Env<'_>) -> Result<(), LogError> {
         self.machine = empty;
         let machine = &mut self.machine;
         let mut broken = None;
@@ -212,7 +217,7 @@ impl<M: StateMachine, L: StateLog> Cell<M, L> {
     pub fn call(
         &mut self,
         at: Moment,
-        env: &mut Env<'_>,
+        env: &mut M::Env<'_>,
         command: M::Command,
         sink: impl FnOnce(Result<M::Reply, Unavailable>) + Send + 'static,
     ) -> Called<M> {
@@ -229,11 +234,7 @@ impl<M: StateMachine, L: StateLog> Cell<M, L> {
         let called = match written {
             Ok(new_end) => {
                 self.apply(at, end, new_end, &mut decision);
-                let wait_for = if new_end > end {
-                    new_end
-                } else {
-                    decision.wait_for
-                };
+                let wait_for = if new_end > end { new_end } else { decision.wait_for };
                 self.answer(ticket, wait_for, &mut decision, sink)
             }
             Err(error) if error.is_clean() => {
@@ -259,67 +260,43 @@ impl<M: StateMachine, L: StateLog> Cell<M, L> {
     /// The log failed underneath: nobody waits any longer, and nothing is served until `load`.
     pub fn poison(&mut self) -> Released<M::Reply> {
         self.phase = Phase::Poisoned;
-        let mut released: Vec<_> = self
-            .waiters
-            .drain()
-            .map(|sink| (sink, Err(Unavailable::NotCoordinator)))
-            .collect();
+        let mut released: Vec<_> = self.waiters.drain().map(|sink| (sink, Err(Unavailable::NotCoordinator))).collect();
         let mut open: Vec<_> = self.open.drain().collect();
         open.sort_by_key(|(ticket, _)| *ticket);
-        released.extend(
-            open.into_iter()
-                .map(|(_, sink)| (sink, Err(Unavailable::NotCoordinator))),
-        );
+        released.extend(open.into_iter().map(|(_, sink)| (sink, Err(Unavailable::NotCoordinator))));
         Released(released)
     }
 
     /// When to call with `StateMachine::wakeup` next, on the monotonic clock.
     pub fn next_wakeup(&self) -> Option<u64> {
-        self.is_active()
-            .then(|| self.machine.next_wakeup())
-            .flatten()
+        self.is_active().then(|| self.machine.next_wakeup()).flatten()
     }
 
-    fn write(
-        &mut self,
-        term: u32,
-        end: u64,
-        at: Moment,
-        decision: &Decision<M>,
-    ) -> Result<u64, LogError> {
+    fn write(&mut self, term: u32, end: u64, at: Moment, decision: &Decision<M>) -> Result<u64, LogError> {
         let mut end = end;
         if !decision.records.is_empty() {
             self.raw.clear();
             for record in &decision.records {
                 // Only a value that does not fit its schema can fail here: refuse the command, the shard is sound.
-                self.raw
-                    .push(M::encode(record).map_err(|_| LogError::Refused(-1))?);
+                self.raw.push(M::encode(record).map_err(|_| LogError::Refused(-1))?);
             }
-            end = self
-                .log
-                .append(term, end, at.wall_ms, decision.producer, &self.raw)?;
+            end = self.log.append(term, end, at.wall_ms, decision.producer, &self.raw)?;
         }
-        if let Some((producer, commit)) = decision.marker {
-            end = self
-                .log
-                .append_marker(term, end, at.wall_ms, producer, commit)?;
+        if let Some(marker) = &decision.marker {
+            end = self.log.append_marker(term, end, at.wall_ms, marker)?;
         }
         Ok(end)
     }
 
     fn apply(&mut self, at: Moment, end: u64, new_end: u64, decision: &mut Decision<M>) {
-        let mut position = Position {
-            offset: end,
-            timestamp_ms: at.wall_ms,
-            producer: decision.producer,
-        };
+        let mut position = Position { offset: end, timestamp_ms: at.wall_ms, producer: decision.producer };
         for record in decision.records.drain(..) {
             self.machine.replay(position, record);
             position.offset += 1;
         }
-        if let Some((producer, commit)) = decision.marker {
+        if let Some(marker) = &decision.marker {
             position.producer = None;
-            self.machine.replay_marker(position, producer, commit);
+            self.machine.replay_marker(position, marker.producer, marker.commit);
         }
         if let Phase::Active { end, .. } = &mut self.phase {
             *end = new_end;
@@ -337,6 +314,7 @@ impl<M: StateMachine, L: StateLog> Cell<M, L> {
         let mut called = Called {
             reply: None,
             effects: std::mem::take(&mut decision.effects),
+            effects_after: wait_for,
             released: Released(Vec::new()),
         };
         let mut own_sink = Some(sink);
@@ -375,59 +353,25 @@ impl<M: StateMachine, L: StateLog> Cell<M, L> {
                 released.push((sink, Err(why.clone())));
             }
         }
-        Called {
-            reply: Some(Err(why)),
-            effects: Vec::new(),
-            released: Released(released),
-        }
+        Called { reply: Some(Err(why)), effects: Vec::new(), effects_after: 0, released: Released(released) }
     }
 }
 
 impl<M: StateMachine> Called<M> {
     fn unavailable(why: Unavailable) -> Self {
-        Called {
-            reply: Some(Err(why)),
-            effects: Vec::new(),
-            released: Released(Vec::new()),
-        }
+        Called { reply: Some(Err(why)), effects: Vec::new(), effects_after: 0, released: Released(Vec::new()) }
     }
 }
 
 fn replay_entry<M: StateMachine>(machine: &mut M, entry: LogEntry) -> Result<(), String> {
     match entry {
-        LogEntry::Record {
-            offset,
-            timestamp_ms,
-            producer,
-            record,
-        } => {
-            if let Some(record) =
-                M::decode(&record).map_err(|error| format!("offset {offset}: {error}"))?
-            {
-                machine.replay(
-                    Position {
-                        offset,
-                        timestamp_ms,
-                        producer,
-                    },
-                    record,
-                );
+        LogEntry::Record { offset, timestamp_ms, producer, record } => {
+            if let Some(record) = M::decode(&record).map_err(|error| format!("offset {offset}: {error}"))? {
+                machine.replay(Position { offset, timestamp_ms, producer }, record);
             }
         }
-        LogEntry::Marker {
-            offset,
-            producer,
-            commit,
-        } => {
-            machine.replay_marker(
-                Position {
-                    offset,
-                    timestamp_ms: 0,
-                    producer: None,
-                },
-                producer,
-                commit,
-            );
+        LogEntry::Marker { offset, producer, commit } => {
+            machine.replay_marker(Position { offset, timestamp_ms: 0, producer: None }, producer, commit);
         }
     }
     Ok(())
@@ -436,9 +380,7 @@ fn replay_entry<M: StateMachine>(machine: &mut M, entry: LogEntry) -> Result<(),
 /// The partition that a key (group id, transactional id) lives on: Java's string hash over UTF-16 units, and `abs` with
 /// the minimum counted as 0 (C R-1).
 pub fn partition_of(key: &str, partitions: u32) -> u32 {
-    let hash = key.encode_utf16().fold(0i32, |hash, unit| {
-        hash.wrapping_mul(31).wrapping_add(i32::from(unit))
-    });
+    let hash = key.encode_utf16().fold(0i32, |hash, unit| hash.wrapping_mul(31).wrapping_add(i32::from(unit)));
     hash.checked_abs().unwrap_or(0) as u32 % partitions
 }
 

@@ -9,7 +9,7 @@ use super::{Called, Cell, Decision, Position, StateMachine, Unavailable, partiti
 use crate::command::Ticket;
 use crate::config::GroupConfigs;
 use crate::env::{Env, Moment, SeededIds};
-use crate::state_log::{LogEntry, LogError, Producer, RawRecord, StateLog};
+use crate::state_log::{EndMarker, LogEntry, LogError, Producer, RawRecord, StateLog};
 use crate::testing::{Durability, MemoryLog};
 use crate::timer::Timers;
 use crate::topics::TopicImage;
@@ -51,6 +51,7 @@ impl StateMachine for Toy {
     type Reply = Shown;
     type Record = (u8, Option<u8>);
     type Effect = ();
+    type Env<'e> = Env<'e>;
 
     fn handle(&mut self, at: Moment, _env: &mut Env<'_>, ticket: Ticket, command: Do, out: &mut Decision<Toy>) {
         match command {
@@ -84,7 +85,7 @@ impl StateMachine for Toy {
                 out.reply(ticket, Shown("txn", value));
             }
             Do::End(producer, commit) => {
-                out.marker = Some((producer, commit));
+                out.marker = Some(EndMarker { producer, commit, coordinator_epoch: 0, raises_epoch: true });
                 out.reply(ticket, Shown("end", 0));
             }
             Do::Sleep(name, ms) => {
@@ -180,7 +181,7 @@ impl Rig {
         let late = Arc::clone(&self.late);
         let at = Moment { mono_ms: self.now_ms, wall_ms: 7 };
         let mut env = Env { topics: &self.topics, config: &self.config, ids: &mut self.ids, members_total: 0 };
-        let Called { reply, effects: _, released } =
+        let Called { reply, released, .. } =
             self.cell.call(at, &mut env, command, move |reply| late.lock().unwrap().push((name, reply)));
         released.deliver();
         reply

@@ -1,7 +1,7 @@
 //! The log of the test bench.
 
 use crate::record::Record;
-use crate::state_log::{LogEntry, LogError, Producer, RawRecord, StateLog};
+use crate::state_log::{EndMarker, LogEntry, LogError, Producer, RawRecord, StateLog};
 
 /// When appended records become durable.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -61,10 +61,14 @@ impl MemoryLog {
     /// Adds entries as another broker would have written them; to be loaded by a restart.
     pub fn seed(&mut self, records: &[Record]) {
         for record in records {
-            let record = record.encode().expect("a record of a test fits its schema");
-            let offset = self.end();
-            self.entries.push(LogEntry::Record { offset, timestamp_ms: 0, producer: None, record });
+            self.seed_raw(record.encode().expect("a record of a test fits its schema"));
         }
+    }
+
+    /// The same for a record of any state machine.
+    pub fn seed_raw(&mut self, record: RawRecord) {
+        let offset = self.end();
+        self.entries.push(LogEntry::Record { offset, timestamp_ms: 0, producer: None, record });
         self.make_durable();
     }
 
@@ -114,12 +118,11 @@ impl StateLog for MemoryLog {
         term: u32,
         expected_end: u64,
         _timestamp_ms: i64,
-        producer: Producer,
-        commit: bool,
+        marker: &EndMarker,
     ) -> Result<u64, LogError> {
         self.check(term, expected_end)?;
         let offset = self.end();
-        self.entries.push(LogEntry::Marker { offset, producer, commit });
+        self.entries.push(LogEntry::Marker { offset, producer: marker.producer, commit: marker.commit });
         Ok(self.written())
     }
 

@@ -125,7 +125,7 @@ impl Hosted {
         let mut env = Env { topics: &world.topics, config: &world.config, ids, members_total };
         let called = catch_unwind(AssertUnwindSafe(|| cell.call(at, &mut env, command, sink)));
         let mut ran = match called {
-            Ok(Called { reply, effects, released }) => {
+            Ok(Called { reply, effects, released, .. }) => {
                 Ran { reply, effects, released: vec![released], ..Ran::nothing() }
             }
             Err(_) => {

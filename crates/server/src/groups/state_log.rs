@@ -7,14 +7,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
-use coordinator::{LogEntry, LogError, Producer, RawRecord, StateLog};
-use log::{AppendError, AppendParams, Isolation, PartitionLog, ReadParams, StorageError};
+use coordinator::{EndMarker, LogEntry, LogError, Producer, RawRecord, StateLog};
+use log::{AppendError, AppendParams, Isolation, PartitionLog, ReadParams, StorageError, TxnProtocol};
 use wire::batch::{Batch, BatchBuilder, ControlType, control_batch, parse_control_key};
 
 /// Bytes read at once while loading.
 const LOAD_BYTES: usize = 1 << 20;
-/// Written into end markers; a local log has one coordinator only.
-const COORDINATOR_EPOCH: i32 = 0;
 
 /// See the module. `committed` is shared with whoever is told of the log's progress.
 pub(crate) struct PartitionStateLog {
@@ -49,10 +47,9 @@ impl PartitionStateLog {
         PartitionStateLog { log, committed }
     }
 
-    fn append_bytes(&mut self, expected_end: u64, timestamp_ms: i64, batch: Bytes) -> Result<u64, LogError> {
-        let params =
-            AppendParams { expected_end: Some(offset(expected_end)?), ..AppendParams::coordinator(timestamp_ms) };
-        let info = self.log.append(&params, &batch).map_err(append_error)?;
+    fn append_bytes(&mut self, expected_end: u64, params: AppendParams, batch: &Bytes) -> Result<u64, LogError> {
+        let params = AppendParams { expected_end: Some(offset(expected_end)?), ..params };
+        let info = self.log.append(&params, batch).map_err(append_error)?;
         // Under a lazy flush policy this is committed already.
         self.committed.refresh(&self.log);
         Ok(info.next_offset() as u64)
@@ -96,7 +93,7 @@ impl StateLog for PartitionStateLog {
         batch: &[RawRecord],
     ) -> Result<u64, LogError> {
         let bytes = build(timestamp_ms, producer, batch)?;
-        self.append_bytes(expected_end, timestamp_ms, bytes)
+        self.append_bytes(expected_end, AppendParams::coordinator(timestamp_ms), &bytes)
     }
 
     fn append_marker(
@@ -104,13 +101,14 @@ impl StateLog for PartitionStateLog {
         _term: u32,
         expected_end: u64,
         timestamp_ms: i64,
-        producer: Producer,
-        commit: bool,
+        marker: &EndMarker,
     ) -> Result<u64, LogError> {
+        let EndMarker { producer, commit, coordinator_epoch, raises_epoch } = *marker;
         let kind = if commit { ControlType::Commit } else { ControlType::Abort };
-        let bytes = control_batch(kind, producer.id, producer.epoch, COORDINATOR_EPOCH, timestamp_ms)
+        let bytes = control_batch(kind, producer.id, producer.epoch, coordinator_epoch, timestamp_ms)
             .map_err(|error| LogError::Failed(error.to_string()))?;
-        self.append_bytes(expected_end, timestamp_ms, bytes)
+        let txn_protocol = if raises_epoch { TxnProtocol::V2 } else { TxnProtocol::V1 };
+        self.append_bytes(expected_end, AppendParams { txn_protocol, ..AppendParams::coordinator(timestamp_ms) }, &bytes)
     }
 
     fn durable_end(&self) -> u64 {
