@@ -174,16 +174,15 @@ fn endpoint_list(
     // The group that a join makes starts at 0 (S 7.7).
     let epoch = soft.endpoints.epoch + i32::from(moved && beat.group.is_some());
     let unknown = soft.members.get(&request.member_id).is_some_and(|member| member.endpoints_unknown);
-    let due = epoch != request.endpoint_information_epoch || unknown;
+    let due = epoch != request.endpoint_information_epoch || (unknown && (has_endpoint || others_have()));
     let list = due.then(|| {
-        soft.endpoints.known(epoch).cloned().or_else(|| {
+        soft.endpoints.known(epoch).cloned().unwrap_or_else(|| {
             let others = beat.group.iter().flat_map(|group| &group.members);
             let others = others.filter(|(id, _)| **id != request.member_id && Some(*id) != outcome.replaced);
             let members = others.map(|(_, member)| member).chain([&outcome.member]);
-            endpoints::list(members, &outcome.look.configured, beat.topics).map(Arc::new)
+            Arc::new(endpoints::list(members, &outcome.look.configured, beat.topics))
         })
     });
-    let list = list.flatten();
     soft.endpoints.moved(epoch, list.clone());
     list
 }

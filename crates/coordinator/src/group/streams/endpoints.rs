@@ -43,13 +43,13 @@ impl Endpoints {
     }
 }
 
-/// One entry per member with an endpoint, in the given order. None while the topology is unresolved (decision 11).
+/// One entry per member with an endpoint, in the given order; none while the topology is unresolved (decision 11).
 pub(super) fn list<'a>(
     members: impl Iterator<Item = &'a Member>,
     configured: &Configured,
     topics: &TopicImage,
-) -> Option<Vec<EndpointToPartitions>> {
-    let subtopologies = configured.subtopologies.as_ref()?;
+) -> Vec<EndpointToPartitions> {
+    let Some(subtopologies) = &configured.subtopologies else { return Vec::new() };
     let entries = members.filter_map(|member| {
         let (host, port) = member.metadata.user_endpoint.as_ref()?;
         Some(EndpointToPartitions {
@@ -58,7 +58,7 @@ pub(super) fn list<'a>(
             standby_partitions: copies(&member.assigned, subtopologies, topics),
         })
     });
-    Some(entries.collect())
+    entries.collect()
 }
 
 fn active(

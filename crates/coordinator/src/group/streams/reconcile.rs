@@ -8,7 +8,7 @@ use std::sync::Arc;
 use wire::{ErrorCode, KStr};
 
 use super::error::Failure;
-use super::holders::Holders;
+use super::holders::{Holders, Index};
 use super::member::{Member, MemberState, Owned, Tasks};
 use crate::assign::{TaskAssignment, TaskId, TaskSet, insert_task, tasks_of};
 
@@ -142,24 +142,26 @@ impl Step<'_> {
     // S 6.5: one task, one process at a time.
 
     fn active_is_free(&self, task: &TaskId, assigned: &Roles) -> bool {
-        let process = self.process();
         !self.holders.active.is_held(task)
-            && !(self.holders.standby.holds(task, process) && !assigned.standby.contains(task))
-            && !(self.holders.warmup.holds(task, process) && !assigned.warmup.contains(task))
+            && !self.others_hold(&self.holders.standby, task, &assigned.standby)
+            && !self.others_hold(&self.holders.warmup, task, &assigned.warmup)
     }
 
     fn standby_is_free(&self, task: &TaskId, assigned: &Roles) -> bool {
-        let process = self.process();
-        !(self.holders.active.holds(task, process) && !assigned.active.contains(task))
-            && !self.holders.standby.holds(task, process)
-            && !(self.holders.warmup.holds(task, process) && !assigned.warmup.contains(task))
+        !self.others_hold(&self.holders.active, task, &assigned.active)
+            && !self.holders.standby.holds(task, self.process())
+            && !self.others_hold(&self.holders.warmup, task, &assigned.warmup)
     }
 
     fn warmup_is_free(&self, task: &TaskId, assigned: &Roles) -> bool {
-        let process = self.process();
-        !self.holders.active.holds(task, process)
-            && !(self.holders.standby.holds(task, process) && !assigned.standby.contains(task))
-            && !self.holders.warmup.holds(task, process)
+        !self.holders.active.holds(task, self.process())
+            && !self.others_hold(&self.holders.standby, task, &assigned.standby)
+            && !self.holders.warmup.holds(task, self.process())
+    }
+
+    /// Another member of the same process holds the task in the role of `index`; `own` is what this member has of it.
+    fn others_hold(&self, index: &Index, task: &TaskId, own: &BTreeSet<TaskId>) -> bool {
+        index.holds(task, self.process()) && !own.contains(task)
     }
 }
 

@@ -160,7 +160,7 @@ fn without_epochs(tasks: &TaskSet) -> Vec<current::TaskIds> {
     let each = tasks.iter().map(|(id, partitions)| current::TaskIds {
         subtopology_id: id.clone(),
         partitions: partitions.iter().copied().collect(),
-        assignment_epochs: None,
+        assignment_epochs: Some(Vec::new()),
     });
     each.collect()
 }

@@ -38,6 +38,9 @@ pub(super) enum InitialDelay {
 pub(crate) enum Assignor {
     Sticky,
     Balanced,
+    /// Repeats what the oracle's does.
+    #[cfg(test)]
+    RoundRobin,
 }
 
 impl Assignor {
@@ -45,6 +48,8 @@ impl Assignor {
         match self {
             Assignor::Sticky => sticky::assign(input),
             Assignor::Balanced => balanced::assign(input),
+            #[cfg(test)]
+            Assignor::RoundRobin => Ok(super::tests::round_robin(input)),
         }
     }
 }
@@ -92,7 +97,12 @@ impl<'a> Settings<'a> {
     }
 
     pub(super) fn assignor(&self) -> Assignor {
-        if self.assignor_name() == "balanced" { Assignor::Balanced } else { Assignor::Sticky }
+        match self.assignor_name().as_str() {
+            "balanced" => Assignor::Balanced,
+            #[cfg(test)]
+            "round-robin" => Assignor::RoundRobin,
+            _ => Assignor::Sticky,
+        }
     }
 
     /// What the group record holds of the configuration (S 3.4.4).
