@@ -1,1 +1,44 @@
-//! ListConfigResources (74): not built yet, so neither dispatched nor advertised.
+//! ListConfigResources (74): what has, or can have, a configuration (M-13).
+
+use wire::messages::list_config_resources_request::ListConfigResourcesRequest;
+use wire::messages::list_config_resources_response::{ConfigResource, ListConfigResourcesResponse};
+use wire::{ErrorCode, KStr};
+
+use super::{Handled, HandlerError, RequestContext};
+use crate::topics::ResourceType;
+
+const BROKER_LOGGER: i8 = 8;
+const CLIENT_METRICS: i8 = 16;
+
+pub(crate) async fn handle(
+    cx: &RequestContext<'_>,
+    request: ListConfigResourcesRequest,
+) -> Result<Handled<ListConfigResourcesResponse>, HandlerError> {
+    // Version 0 lists client metrics only, and there are none.
+    let all = vec![ResourceType::Group as i8, ResourceType::Broker as i8, ResourceType::Topic as i8];
+    let kinds = match request.resource_types {
+        _ if cx.api_version == 0 => Vec::new(),
+        kinds if kinds.is_empty() => all,
+        kinds => kinds,
+    };
+    let exists =
+        |kind: &i8| matches!(*kind, BROKER_LOGGER | CLIENT_METRICS) || ResourceType::from_code(*kind).is_some();
+    if !kinds.iter().all(exists) {
+        let error_code = ErrorCode::UnsupportedVersion.code();
+        return Ok(ListConfigResourcesResponse { error_code, ..Default::default() }.into());
+    }
+    let state = cx.broker.topics.state();
+    let mut config_resources = Vec::new();
+    let mut list = |kind: ResourceType, names: Vec<KStr>| {
+        if kinds.contains(&(kind as i8)) {
+            config_resources.extend(
+                names.into_iter().map(|resource_name| ConfigResource { resource_name, resource_type: kind as i8 }),
+            );
+        }
+    };
+    let groups = state.configs.keys().filter(|(kind, _)| *kind == ResourceType::Group);
+    list(ResourceType::Group, groups.map(|(_, name)| name.clone()).collect());
+    list(ResourceType::Broker, vec![KStr::from(cx.broker.node_id.to_string())]);
+    list(ResourceType::Topic, state.topics.keys().cloned().collect());
+    Ok(ListConfigResourcesResponse { config_resources, ..Default::default() }.into())
+}

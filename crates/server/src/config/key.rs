@@ -162,9 +162,9 @@ impl Key {
         Key::new(name, kind, None)
     }
 
-    /// A key that is accepted and has no effect.
-    pub const fn inert(name: &'static str, why: &'static str) -> Key {
-        let mut key = Key::new(name, Kind::String, None);
+    /// A key of Kafka's that is accepted and has no effect, and why.
+    pub const fn inert(name: &'static str, kind: Kind, default: Option<&'static str>, why: &'static str) -> Key {
+        let mut key = Key::new(name, kind, default);
         key.support = Support::Inert(why);
         key
     }

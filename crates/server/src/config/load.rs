@@ -105,6 +105,8 @@ fn accept(setting: Setting, format: Format, values: &mut Values, findings: &mut 
             if name == "process.roles" && !value.split(',').any(|role| role.trim() == "broker") {
                 return Err(ConfigError::Conflict(format!("process.roles={value}: this is always a broker")));
             }
+            // Kept, because DescribeConfigs shows what was configured.
+            values.insert(name.clone(), value.trim().to_owned());
             if !findings.inert.contains(&name) {
                 findings.inert.push(name);
             }

@@ -3,11 +3,13 @@
 //! - [`keys`] defines every key once; `key` says what a definition is, `value` parses and checks values against it.
 //! - `source` reads `server.properties`, TOML and `--set`; `load` judges what they name; `layers` orders values by where
 //!   they were set.
-//! - [`ServerConfig`] is all of it, typed; [`Config`] the snapshot that holds now. `topic` does the same for one topic.
+//! - [`ServerConfig`] is all of it, typed; [`Config`] the snapshot that holds now. `topic` and `group` do the same for one topic
+//!   and one group, and `describe` shows all three as DescribeConfigs does.
 //!
 //! Dynamic values are kept by the topic registry's metadata log, which gives them to [`Config::update`] at the start and
 //! after each change. What a group resource may hold is `coordinator::config`'s to say.
 
+mod describe;
 mod group;
 pub mod key;
 pub mod keys;
@@ -23,6 +25,7 @@ pub mod value;
 
 use std::sync::{Arc, PoisonError, RwLock};
 
+pub use describe::{Entry, SynonymValue, describe_broker, describe_group, describe_topic};
 pub use group::{GroupConfigError, group_overrides, validate_group};
 pub use layers::{Layers, Lookup, Source, Values};
 pub use listeners::Listener;

@@ -38,7 +38,7 @@ pub fn validate(overrides: &TopicOverrides, broker: &Layers) -> Result<(), Topic
             value::parse(key, text)?;
         }
     }
-    let view = View { overrides, broker };
+    let view = TopicView { overrides, broker };
     let (min, max) = (view.long(&topic::MIN_COMPACTION_LAG_MS), view.long(&topic::MAX_COMPACTION_LAG_MS));
     if min > max {
         return Err(TopicConfigError::CompactionLag { min, max });
@@ -51,7 +51,7 @@ pub fn validate(overrides: &TopicOverrides, broker: &Layers) -> Result<(), Topic
 
 /// What the log of a topic's partitions is told.
 pub fn log_config(overrides: &TopicOverrides, broker: &Layers) -> LogConfig {
-    let view = View { overrides, broker };
+    let view = TopicView { overrides, broker };
     let policy = view.list(&topic::CLEANUP_POLICY);
     let (compression, compression_level) = compression(&view);
     let internal_segment = view.get(&topic::INTERNAL_SEGMENT_BYTES);
@@ -89,7 +89,7 @@ pub fn log_config(overrides: &TopicOverrides, broker: &Layers) -> LogConfig {
 /// Interval that holds under `log.flush.policy=interval` when nobody set one.
 const FLUSH_INTERVAL_MS: u64 = 1000;
 
-fn flush_policy(view: &View<'_>) -> FlushPolicy {
+fn flush_policy(view: &TopicView<'_>) -> FlushPolicy {
     match view.broker.text(&storage::LOG_FLUSH_POLICY).as_deref() {
         Some("never") => FlushPolicy::Never,
         Some("interval") => match u64::try_from(view.long(&topic::FLUSH_MS)) {
@@ -100,7 +100,7 @@ fn flush_policy(view: &View<'_>) -> FlushPolicy {
     }
 }
 
-fn compression(view: &View<'_>) -> (Option<Compression>, Option<i32>) {
+fn compression(view: &TopicView<'_>) -> (Option<Compression>, Option<i32>) {
     let level = |key: &Key| i32::try_from(view.long(key)).ok();
     match view.text(&topic::COMPRESSION_TYPE).as_deref() {
         Some("uncompressed") => (Some(Compression::None), None),
@@ -113,12 +113,12 @@ fn compression(view: &View<'_>) -> (Option<Compression>, Option<i32>) {
 }
 
 /// Overrides, then the broker's values for topics, then defaults.
-struct View<'a> {
-    overrides: &'a TopicOverrides,
-    broker: &'a Layers,
+pub(super) struct TopicView<'a> {
+    pub overrides: &'a TopicOverrides,
+    pub broker: &'a Layers,
 }
 
-impl Lookup for View<'_> {
+impl Lookup for TopicView<'_> {
     fn get(&self, key: &Key) -> Option<Value> {
         let own = self.overrides.get(key.name).and_then(|text| value::parse(key, text).ok());
         own.or_else(|| self.broker.get(key))

@@ -124,7 +124,7 @@ impl Topics {
             check_dynamic(key, !name.is_empty())?;
         }
         for (key, text) in next {
-            if let Some(key) = keys::find_broker(key) {
+            if let Some(key) = keys::find_described_broker(key) {
                 value::parse(key, text).map_err(|error| Refusal::invalid_request(error.to_string()))?;
             }
         }
@@ -152,7 +152,7 @@ pub(crate) fn check_node_id(name: &str, node_id: i32) -> Result<(), Refusal> {
 }
 
 fn check_dynamic(name: &str, per_broker: bool) -> Result<(), Refusal> {
-    match keys::find_broker(name).map(|key| key.update) {
+    match keys::find_described_broker(name).map(|key| key.update) {
         Some(Update::ClusterWide) => Ok(()),
         Some(Update::PerBroker) if per_broker => Ok(()),
         Some(Update::PerBroker) => Err(Refusal::invalid_request(format!(
@@ -178,8 +178,11 @@ fn altered(
         Operation::Subtract(elements) => (elements, false),
     };
     let key = splittable(kind, name).ok_or_else(|| {
-        let verb = if append { "APPEND" } else { "SUBTRACT" };
-        Refusal::invalid_config(format!("Can't {verb} to key {name} because its type is not LIST."))
+        let verb = if append { "append" } else { "subtract" };
+        Refusal::invalid_config(match kind {
+            ResourceType::Broker => format!("Config value {verb} is not allowed for config key: {name}"),
+            _ => format!("Can't {} to key {name} because its type is not LIST.", verb.to_uppercase()),
+        })
     })?;
     let present = current.map(String::as_str).or(key.default).unwrap_or("");
     let mut list: Vec<&str> = present.split(',').filter(|element| !element.is_empty()).collect();
@@ -199,7 +202,7 @@ fn altered(
 fn splittable(kind: ResourceType, name: &str) -> Option<&'static Key> {
     let key = match kind {
         ResourceType::Topic => keys::find_topic(name),
-        ResourceType::Broker => keys::find_broker(name),
+        ResourceType::Broker => keys::find_described_broker(name),
         ResourceType::Group => None,
     };
     key.filter(|key| key.kind == Kind::List)

@@ -12,7 +12,7 @@ use super::error::Refusal;
 use super::record::MetadataRecord;
 use super::state::{ResourceType, State, config_record, partition_record};
 use super::{Topics, Writer, names};
-use crate::config::{ServerConfig, TopicOverrides, log_config, validate};
+use crate::config::{InternalTopicConfig, ServerConfig, TopicOverrides, log_config, validate};
 
 /// Partitions in one request.
 pub(super) const MAX_PARTITIONS: usize = 10_000;
@@ -109,13 +109,14 @@ impl Topics {
                 Refusal::new(ErrorCode::PolicyViolation, "Excessively large number of partitions per request.");
             return Ok(topics.into_iter().map(|topic| (topic.name, Err(refusal.clone()))).collect());
         }
-        let mut taken: BTreeSet<String> = state.topics.keys().filter_map(|name| names::collision_key(name)).collect();
+        let taken: BTreeSet<String> = state.topics.keys().filter_map(|name| names::collision_key(name)).collect();
         let mut results: Creations = Vec::with_capacity(topics.len());
         for topic in topics {
             let name = topic.name.to_owned_detached();
-            let planned = plan(&state, &taken, &config, self.node_id, &topic).map(|(partitions, overrides)| {
-                taken.extend(names::collision_key(&name));
-                Created { id: fresh_id(writer, &state), partitions, overrides }
+            let planned = plan(&state, &taken, &config, self.node_id, &topic).map(|(partitions, overrides)| Created {
+                id: fresh_id(writer, &state),
+                partitions,
+                overrides,
             });
             results.push((name, planned));
         }
@@ -282,7 +283,7 @@ fn check_factor(factor: i16, config: &ServerConfig, name: &str) -> Result<(), Re
         ErrorCode::InvalidReplicationFactor,
         format!(
             "Unable to replicate the partition {factor} time(s): The target replication factor of {factor} cannot be \
-             reached because only 1 broker(s) are registered."
+             reached because only 1 broker(s) are registered or some brokers have all their log directories cordoned."
         ),
     ))
 }
@@ -314,7 +315,7 @@ fn check_assignments(topic: &NewTopic, config: &ServerConfig, node_id: i32) -> R
 }
 
 /// The only assignment that one node can have.
-pub(super) fn check_replicas(replicas: &[i32], node_id: i32) -> Result<(), Refusal> {
+pub(crate) fn check_replicas(replicas: &[i32], node_id: i32) -> Result<(), Refusal> {
     let bad = |message: String| Err(Refusal::new(ErrorCode::InvalidReplicaAssignment, message));
     if replicas.is_empty() {
         return bad("The manual partition assignment includes an empty replica list.".to_owned());
@@ -334,4 +335,25 @@ pub(super) fn check_replicas(replicas: &[i32], node_id: i32) -> Result<(), Refus
         before = Some(broker);
     }
     Ok(())
+}
+
+/// What is created for a name that somebody merely mentions: the coordinators' topics with their own settings, any other with the
+/// broker's defaults. `None` for a topic whose coordinator is not built.
+pub(crate) fn own_topic(name: &str, config: &ServerConfig) -> Option<NewTopic> {
+    let topic = NewTopic::named(KStr::copy(name));
+    let compacted = |own: &InternalTopicConfig, compression: &'static str| NewTopic {
+        partitions: own.partitions,
+        configs: vec![
+            ("cleanup.policy".into(), Some("compact".into())),
+            ("compression.type".into(), Some(compression.into())),
+            ("segment.bytes".into(), Some(KStr::from(own.segment_bytes.to_string()))),
+        ],
+        ..topic.clone()
+    };
+    match name {
+        names::OFFSETS_TOPIC => Some(compacted(&config.offsets_topic, "producer")),
+        names::TRANSACTIONS_TOPIC => Some(compacted(&config.transactions.state_topic, "uncompressed")),
+        _ if names::is_internal(name) => None,
+        _ => Some(topic),
+    }
 }

@@ -25,6 +25,8 @@ pub(crate) enum Upgrade {
     Upgrade,
     SafeDowngrade,
     UnsafeDowngrade,
+    /// A number that says nothing.
+    Unknown,
 }
 
 /// The levels of a new cluster.
@@ -48,7 +50,7 @@ impl Topics {
             let mut records = Vec::new();
             for update in &updates {
                 let current = state.features.get(&update.name).copied().unwrap_or(0);
-                if check(update, current)? {
+                if check(update, current, registry.node_id)? {
                     records.push(record(&update.name, update.level));
                 }
             }
@@ -62,18 +64,21 @@ impl Topics {
 }
 
 /// Whether the level changes, or why it must not.
-fn check(update: &FeatureUpdate, current: i16) -> Result<bool, Refusal> {
+fn check(update: &FeatureUpdate, current: i16, node_id: i32) -> Result<bool, Refusal> {
     let FeatureUpdate { name, level, upgrade } = update;
     let refused = |message: String| Err(Refusal::new(ErrorCode::InvalidUpdateVersion, message));
     let invalid = |why: &str| refused(format!("Invalid update version {level} for feature {name}. {why}"));
+    if *upgrade == Upgrade::Unknown {
+        return invalid("The controller does not support the given upgrade type.");
+    }
     if *level < 0 {
         return invalid("A feature version cannot be less than 0.");
     }
     let Some(feature) = SUPPORTED.iter().find(|feature| feature.name == name.as_str()) else {
-        return invalid("Local controller does not support this feature.");
+        return invalid(&format!("Local controller {node_id} does not support this feature."));
     };
     if !(feature.min..=feature.max).contains(level) {
-        return invalid(&format!("Local controller only supports versions {}-{}", feature.min, feature.max));
+        return invalid(&format!("Local controller {node_id} only supports versions {}-{}", feature.min, feature.max));
     }
     if *level < current && *upgrade == Upgrade::Upgrade {
         return invalid(
@@ -85,15 +90,11 @@ fn check(update: &FeatureUpdate, current: i16) -> Result<bool, Refusal> {
         return invalid("Can't downgrade to a newer version.");
     }
     if *level < current && name.as_str() == METADATA_VERSION {
-        return refused(match upgrade {
-            Upgrade::UnsafeDowngrade => {
-                format!("Invalid metadata.version {level}. Unsafe metadata downgrade is not supported in this version.")
-            }
-            _ => format!(
-                "Invalid metadata.version {level}. Refusing to perform the requested downgrade because it might delete \
-                 metadata information."
-            ),
-        });
+        let why = match upgrade {
+            Upgrade::UnsafeDowngrade => "Unsafe metadata downgrade is not supported in this version.",
+            _ => "Refusing to perform the requested downgrade because it might delete metadata information.",
+        };
+        return refused(format!("Unsupported metadata.version downgrade from {current} to {level}. {why}"));
     }
     Ok(*level != current)
 }

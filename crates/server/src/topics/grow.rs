@@ -71,7 +71,7 @@ fn check<'a>(
     node_id: i32,
     clamp: bool,
 ) -> Result<(&'a super::Topic, i32), Refusal> {
-    let topic = state.topic(&new.topic).ok_or_else(|| Refusal::plain(ErrorCode::UnknownTopicOrPartition))?;
+    let topic = state.topic(&new.topic).ok_or(Refusal { code: ErrorCode::UnknownTopicOrPartition, message: None })?;
     let old = topic.partitions.len() as i32;
     let bad_count = |message: String| Refusal::new(ErrorCode::InvalidPartitions, message);
     if new.count == old {
@@ -85,7 +85,10 @@ fn check<'a>(
     }
     let additional = (new.count - old) as usize;
     if additional > super::create::MAX_PARTITIONS {
-        return Err(Refusal::new(ErrorCode::PolicyViolation, "Excessively large number of partitions per request."));
+        return Err(Refusal::new(
+            ErrorCode::PolicyViolation,
+            "Excessively large number of additional partitions per request.",
+        ));
     }
     if let Some(assignments) = &new.assignments {
         if assignments.len() != additional {

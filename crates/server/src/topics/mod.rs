@@ -41,12 +41,12 @@ use crate::features::Features;
 use crate::ids::RandomIds;
 
 pub(crate) use configs::{Alteration, Operation};
-pub(crate) use create::{Created, Creations, NewTopic};
+pub(crate) use create::{Created, NewTopic, check_replicas, own_topic};
 pub(crate) use error::Refusal;
-pub(crate) use features::FeatureUpdate;
+pub(crate) use features::{FeatureUpdate, Upgrade};
 pub(crate) use grow::NewPartitions;
 pub use journal::MetadataError;
-pub(crate) use names::{OFFSETS_TOPIC, TRANSACTIONS_TOPIC, is_internal, is_reserved, validate as validate_name};
+pub(crate) use names::{OFFSETS_TOPIC, is_internal, is_reserved, validate as validate_name};
 pub(crate) use state::{Partition, ResourceType, State, Topic};
 
 use journal::Journal;

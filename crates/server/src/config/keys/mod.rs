@@ -47,6 +47,16 @@ pub fn find_broker(name: &str) -> Option<&'static Key> {
     broker().find(|key| key.name == name)
 }
 
+/// Broker keys that DescribeConfigs shows: those with an effect, and those of Kafka's without.
+pub fn described_broker() -> impl Iterator<Item = &'static Key> {
+    broker().chain(inert::ALL)
+}
+
+/// A broker key of Kafka's or ours, with an effect or without.
+pub fn find_described_broker(name: &str) -> Option<&'static Key> {
+    described_broker().find(|key| key.name == name)
+}
+
 /// What is known about a name in a configuration file.
 #[derive(Clone, Copy, Debug)]
 pub enum Known {

@@ -7,7 +7,7 @@ use crate::config::keys::{self, Known};
 use crate::config::value::{Value, parse};
 
 fn all() -> impl Iterator<Item = &'static Key> {
-    keys::broker().chain(keys::topic()).chain(keys::group())
+    keys::described_broker().chain(keys::topic()).chain(keys::group())
 }
 
 #[test]
@@ -37,7 +37,8 @@ fn every_key_is_defined_once_and_documented() {
 fn every_synonym_is_a_broker_key_of_a_matching_type() {
     for key in all() {
         for synonym in key.synonyms {
-            let broker = keys::find_broker(synonym.name).unwrap_or_else(|| panic!("{}: {}", key.name, synonym.name));
+            let broker =
+                keys::find_described_broker(synonym.name).unwrap_or_else(|| panic!("{}: {}", key.name, synonym.name));
             let number = |kind: Kind| matches!(kind, Kind::Int | Kind::Short | Kind::Long);
             assert!(broker.kind == key.kind || (number(broker.kind) && number(key.kind)), "{}", key.name);
         }
