@@ -94,6 +94,6 @@ fn operation(key: &WishedKey, kind: ResourceType) -> Result<Operation, Refusal> 
         other if kind == ResourceType::Broker => {
             Err(Refusal::invalid_request(format!("Unknown operations type {other}")))
         }
-        _ => Err(Refusal { code: ErrorCode::UnknownServerError, message: None }),
+        _ => Err(Refusal::plain(ErrorCode::UnknownServerError)),
     }
 }

@@ -38,7 +38,7 @@ fn describe(cx: &RequestContext<'_>, state: &State, resource: &DescribeConfigsRe
         Some(ResourceType::Topic) => {
             validate_name(name)?;
             if state.topic(name).is_none() {
-                return Err(Refusal::new(ErrorCode::UnknownTopicOrPartition, ""));
+                return Err(Refusal::plain(ErrorCode::UnknownTopicOrPartition));
             }
             Ok(describe_topic(&state.config(ResourceType::Topic, name), layers))
         }
@@ -97,11 +97,11 @@ fn answer(
     let (error_code, error_message, configs) = match described {
         Ok(entries) => {
             let shown = entries.into_iter().filter(wanted).map(|entry| shown(entry, synonyms, documentation));
-            (ErrorCode::None.code(), KStr::EMPTY, shown.collect())
+            (ErrorCode::None.code(), Some(KStr::EMPTY), shown.collect())
         }
-        Err(refusal) => (refusal.code.code(), KStr::from(refusal.message.unwrap_or_default()), Vec::new()),
+        Err(refusal) => (refusal.code.code(), refusal.message.map(KStr::from), Vec::new()),
     };
-    DescribeConfigsResult { error_code, error_message: Some(error_message), resource_type, resource_name, configs }
+    DescribeConfigsResult { error_code, error_message, resource_type, resource_name, configs }
 }
 
 fn shown(entry: Entry, synonyms: bool, documentation: bool) -> DescribeConfigsResourceResult {

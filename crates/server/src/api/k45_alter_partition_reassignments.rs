@@ -41,7 +41,7 @@ fn reassign(state: &State, name: &KStr, partition: &ReassignablePartition, node_
     };
     match &partition.replicas {
         // A reassignment is called off, but there never is one.
-        None => Err(Refusal { code: ErrorCode::NoReassignmentInProgress, message: None }),
+        None => Err(Refusal::plain(ErrorCode::NoReassignmentInProgress)),
         Some(_) if usize::try_from(partition.partition_index).map_or(true, |n| n >= topic.partitions.len()) => {
             unknown(format!("Unable to find partition {name}:{}.", partition.partition_index))
         }

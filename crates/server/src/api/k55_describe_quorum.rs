@@ -1,8 +1,8 @@
 //! DescribeQuorum (55): the metadata log has one voter, this node, which leads.
 
+use wire::ErrorCode;
 use wire::messages::describe_quorum_request::{self as asked, DescribeQuorumRequest};
 use wire::messages::describe_quorum_response::{DescribeQuorumResponse, PartitionData, ReplicaState, TopicData};
-use wire::{ErrorCode, KStr};
 
 use super::{Handled, HandlerError, RequestContext};
 use crate::topics::{State, is_reserved};
@@ -41,11 +41,6 @@ fn quorum(cx: &RequestContext<'_>, state: &State) -> PartitionData {
 }
 
 fn unknown(partition_index: i32) -> PartitionData {
-    let code = ErrorCode::UnknownTopicOrPartition;
-    PartitionData {
-        partition_index,
-        error_code: code.code(),
-        error_message: Some(KStr::from(code.message())),
-        ..Default::default()
-    }
+    let error_code = ErrorCode::UnknownTopicOrPartition.code();
+    PartitionData { partition_index, error_code, error_message: None, ..Default::default() }
 }

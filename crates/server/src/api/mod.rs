@@ -47,6 +47,7 @@ mod k45_alter_partition_reassignments;
 mod k46_list_partition_reassignments;
 mod k47_offset_delete;
 mod k48_describe_client_quotas;
+mod k50_describe_user_scram_credentials;
 mod k55_describe_quorum;
 mod k57_update_features;
 mod k60_describe_cluster;
@@ -102,6 +103,7 @@ apis! {
     46 => k46_list_partition_reassignments, list_partition_reassignments_request::ListPartitionReassignmentsRequest, 0..=0, Configured;
     47 => k47_offset_delete, offset_delete_request::OffsetDeleteRequest, 0..=0, Group;
     48 => k48_describe_client_quotas, describe_client_quotas_request::DescribeClientQuotasRequest, 0..=1, Small;
+    50 => k50_describe_user_scram_credentials, describe_user_scram_credentials_request::DescribeUserScramCredentialsRequest, 0..=0, Small;
     55 => k55_describe_quorum, describe_quorum_request::DescribeQuorumRequest, 0..=2, Small;
     57 => k57_update_features, update_features_request::UpdateFeaturesRequest, 0..=2, Small;
     60 => k60_describe_cluster, describe_cluster_request::DescribeClusterRequest, 0..=2, Small;

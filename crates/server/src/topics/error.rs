@@ -3,7 +3,7 @@
 use log::{AppendError, StorageError};
 use wire::ErrorCode;
 
-/// A refusal in the protocol's terms. `message` is `None` where Kafka sends null.
+/// A refusal in the protocol's terms. Without a message, clients show their own text for the code.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}", .message.as_deref().unwrap_or(.code.message()))]
 pub(crate) struct Refusal {
@@ -16,9 +16,9 @@ impl Refusal {
         Refusal { code, message: Some(message.into()) }
     }
 
-    /// With the text that Kafka has for the code.
+    /// Without a text: clients have one of their own for each code.
     pub fn plain(code: ErrorCode) -> Refusal {
-        Refusal::new(code, code.message())
+        Refusal { code, message: None }
     }
 
     pub fn invalid_request(message: impl Into<String>) -> Refusal {

@@ -71,7 +71,7 @@ fn check<'a>(
     node_id: i32,
     clamp: bool,
 ) -> Result<(&'a super::Topic, i32), Refusal> {
-    let topic = state.topic(&new.topic).ok_or(Refusal { code: ErrorCode::UnknownTopicOrPartition, message: None })?;
+    let topic = state.topic(&new.topic).ok_or_else(|| Refusal::plain(ErrorCode::UnknownTopicOrPartition))?;
     let old = topic.partitions.len() as i32;
     let bad_count = |message: String| Refusal::new(ErrorCode::InvalidPartitions, message);
     if new.count == old {
