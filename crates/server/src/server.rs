@@ -125,13 +125,24 @@ impl RunningServer {
         blocking(move || logs.close()).await
     }
 
-    /// Stops at once, as if the process had ended: what was not synced stays so, and the next start recovers.
+    /// Stops at once, as if the process had ended: what was not synced stays so, and the next start recovers. Returns
+    /// when the directory is free again.
     pub async fn abort(mut self) {
         self.broker.shutdown.begin();
         self.broker.groups.close();
         self.broker.connections.close_all(Duration::ZERO).await;
         self.tasks.shutdown().await;
         self.broker.log_events.clear();
+        let logs = Arc::downgrade(&self.broker.logs);
+        drop(self);
+        let deadline = tokio::time::Instant::now() + STOP_GRACE;
+        while logs.strong_count() > 0 {
+            if tokio::time::Instant::now() >= deadline {
+                tracing::warn!("something still holds the data directory");
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
     }
 }
 
@@ -237,12 +248,17 @@ async fn start_groups(
 
 /// How streams groups get their repartition and changelog topics.
 fn internal_topics(topics: &Arc<Topics>) -> CreateInternalTopics {
-    let topics = topics.clone();
+    // The registry tells groups of changes, so it holds them; the other way round would keep both for ever.
+    let topics = Arc::downgrade(topics);
     Arc::new(move |wanted: Vec<InternalTopic>| {
-        let topics = topics.clone();
+        let topics = topics.upgrade();
         Box::pin(async move {
+            let failures = match topics {
+                Some(topics) => topics.create_internal(wanted).await,
+                None => wanted.into_iter().map(|topic| (topic.name, "the broker stops".to_owned())).collect(),
+            };
             // Nobody is unauthorized without an authorizer.
-            CreationOutcome { failures: topics.create_internal(wanted).await, unauthorized: Vec::new() }
+            CreationOutcome { failures, unauthorized: Vec::new() }
         })
     })
 }

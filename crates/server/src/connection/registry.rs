@@ -16,6 +16,8 @@ use super::limits::ConnectionLimits;
 
 /// How often connections are looked at; resolution of every time limit on connections.
 const TICK_MS: u64 = 500;
+/// What an aborted task gets to end.
+const ABORT_TIME: Duration = Duration::from_secs(2);
 /// Room for the tick at which a wait ends; the rest of the word says what the connection does.
 const STATE_BITS: u32 = 2;
 const IDLE: u64 = 0;
@@ -196,9 +198,9 @@ impl Connections {
 
     /// Ends what only waits for a request, at once; what is at work gets `grace` to answer.
     pub async fn close_all(&self, grace: Duration) {
-        let deadline = tokio::time::Instant::now() + grace;
+        let started = tokio::time::Instant::now();
         loop {
-            let expired = tokio::time::Instant::now() >= deadline;
+            let expired = started.elapsed() >= grace;
             let mut left = 0;
             for entry in self.lock().by_id.values() {
                 left += 1;
@@ -206,10 +208,11 @@ impl Connections {
                     task.abort();
                 }
             }
-            if left == 0 || expired {
+            // A task that was aborted is gone as soon as it would wait for something.
+            if left == 0 || started.elapsed() >= grace + ABORT_TIME {
                 return;
             }
-            tokio::time::sleep(Duration::from_millis(5)).await;
+            tokio::time::sleep(Duration::from_millis(2)).await;
         }
     }
 }

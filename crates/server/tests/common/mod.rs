@@ -1,0 +1,165 @@
+//! A broker in this process and a client that speaks frames, for tests over real sockets.
+#![allow(dead_code, reason = "each test binary uses a part of it")]
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use server::RunningServer;
+use server::config::{Format, ServerConfig, Setting, load_text};
+use tempfile::TempDir;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use wire::{ApiKey, Bytes, Message, Reader, Request, Writer};
+
+/// Longer than anything here should take, also on a busy machine.
+pub const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A broker with a data directory of its own.
+pub struct TestBroker {
+    pub running: RunningServer,
+    pub dir: TempDir,
+    settings: Vec<(String, String)>,
+}
+
+/// Settings as on the command line.
+pub fn config(dir: &std::path::Path, settings: &[(String, String)]) -> ServerConfig {
+    let mut all = vec![
+        setting("listeners", "PLAINTEXT://127.0.0.1:0"),
+        setting("log.dirs", dir.to_str().expect("temporary directories have UTF-8 names")),
+        setting("admin.http.listener", ""),
+    ];
+    all.extend(settings.iter().map(|(name, value)| setting(name, value)));
+    let (values, _) = load_text(Format::Toml, all).expect("the settings of a test are valid");
+    ServerConfig::from_values(values).expect("the settings of a test agree")
+}
+
+fn setting(name: &str, value: &str) -> Setting {
+    Setting { name: name.to_owned(), value: value.to_owned() }
+}
+
+impl TestBroker {
+    pub async fn start(settings: &[(&str, &str)]) -> TestBroker {
+        let settings = settings.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect();
+        let dir = tempfile::tempdir().expect("a temporary directory");
+        TestBroker::start_in(dir, settings).await
+    }
+
+    async fn start_in(dir: TempDir, settings: Vec<(String, String)>) -> TestBroker {
+        let running = server::start(config(dir.path(), &settings)).await.expect("the broker starts");
+        TestBroker { running, dir, settings }
+    }
+
+    /// Stops in order and starts again on the same data.
+    pub async fn restart(self) -> TestBroker {
+        self.running.shutdown().await.expect("the broker stops cleanly");
+        TestBroker::start_in(self.dir, self.settings).await
+    }
+
+    /// As if the process had died.
+    pub async fn crash(self) -> TestBroker {
+        self.running.abort().await;
+        TestBroker::start_in(self.dir, self.settings).await
+    }
+
+    pub fn address(&self) -> SocketAddr {
+        self.running.addresses()[0]
+    }
+
+    pub async fn connect(&self) -> Client {
+        Client::connect(self.address()).await
+    }
+}
+
+/// One connection.
+pub struct Client {
+    pub stream: TcpStream,
+    next_id: i32,
+}
+
+impl Client {
+    pub async fn connect(address: SocketAddr) -> Client {
+        let stream = TcpStream::connect(address).await.expect("the broker listens");
+        Client { stream, next_id: 100 }
+    }
+
+    /// A request and its answer.
+    pub async fn call<R: Request>(&mut self, version: i16, request: &R) -> R::Response {
+        let id = self.send(version, request).await;
+        self.receive::<R>(version, id).await
+    }
+
+    /// Sends without waiting; returns the correlation id.
+    pub async fn send<R: Request>(&mut self, version: i16, request: &R) -> i32 {
+        self.next_id += 1;
+        let frame = frame(R::KEY, version, self.next_id, |writer| {
+            request.encode(writer, version).expect("a test's request can be encoded");
+        });
+        self.send_raw(&frame).await;
+        self.next_id
+    }
+
+    pub async fn send_raw(&mut self, bytes: &[u8]) {
+        self.stream.write_all(bytes).await.expect("the broker reads");
+    }
+
+    /// The answer to request `id`, which must be the next one.
+    pub async fn receive<R: Request>(&mut self, version: i16, id: i32) -> R::Response {
+        let frame = self.receive_frame().await.expect("an answer");
+        let mut reader = Reader::new(&frame);
+        assert_eq!(reader.i32(), Ok(id), "answers come in the order of the requests");
+        if R::KEY.response_header_version(version) > 0 {
+            reader.skip_tagged_fields().expect("a response header");
+        }
+        let response = R::Response::decode(&mut reader, version).expect("an answer in the version asked for");
+        reader.finish().expect("nothing after the answer");
+        response
+    }
+
+    /// The next frame without its length; none if the broker closed the connection.
+    pub async fn receive_frame(&mut self) -> Option<Bytes> {
+        let read = async {
+            let length = self.stream.read_u32().await.ok()?;
+            let mut frame = vec![0; length as usize];
+            self.stream.read_exact(&mut frame).await.ok()?;
+            Some(Bytes::from(frame))
+        };
+        tokio::time::timeout(PATIENCE, read).await.expect("an answer or the end of the connection in time")
+    }
+
+    /// True if the broker closes the connection without a word.
+    pub async fn is_closed(&mut self) -> bool {
+        self.receive_frame().await.is_none()
+    }
+
+    /// True if nothing comes for a while, neither an answer nor the end.
+    pub async fn is_silent_for(&mut self, time: Duration) -> bool {
+        let mut byte = [0];
+        tokio::time::timeout(time, self.stream.peek(&mut byte)).await.is_err()
+    }
+}
+
+/// A whole frame with header version 1 or 2.
+pub fn frame(key: ApiKey, version: i16, id: i32, body: impl FnOnce(&mut Writer)) -> Bytes {
+    let mut writer = Writer::new();
+    let length = writer.reserve_i32();
+    writer.i16(key.code());
+    writer.i16(version);
+    writer.i32(id);
+    writer.string("test", false).expect("a short string");
+    if key.request_header_version(version) >= 2 {
+        writer.unsigned_varint(0);
+    }
+    body(&mut writer);
+    let bytes = writer.len() as i32 - 4;
+    writer.patch_i32(length, bytes);
+    writer.into_bytes()
+}
+
+/// Length, key, version and correlation id of a frame of `length` bytes, the rest of which does not come.
+pub fn announcement(length: i32, key: i16, version: i16) -> Vec<u8> {
+    let mut bytes = length.to_be_bytes().to_vec();
+    bytes.extend(key.to_be_bytes());
+    bytes.extend(version.to_be_bytes());
+    bytes.extend(1i32.to_be_bytes());
+    bytes
+}
