@@ -237,6 +237,14 @@ fn assignors(layers: &Layers, key: &super::key::Key) -> Vec<KStr> {
     layers.list(key).into_iter().map(name).collect()
 }
 
+/// Whoever configures a bound of the consumers' interval has taken the interval into their own hands: it is then sent exactly.
+fn consumer_heartbeat_interval(layers: &Layers) -> Option<i32> {
+    let bounds = [&groups::CONSUMER_MIN_HEARTBEAT_INTERVAL_MS, &groups::CONSUMER_MAX_HEARTBEAT_INTERVAL_MS];
+    let bounded = bounds.iter().any(|bound| layers.configured_int(bound).is_some());
+    let interval = &groups::CONSUMER_HEARTBEAT_INTERVAL_MS;
+    layers.configured_int(interval).or_else(|| bounded.then(|| layers.int(interval)))
+}
+
 /// Values that are adaptive unless somebody configured them are taken only if somebody did (decisions 13, 13b, 14, 14b).
 fn group_config(layers: &Layers) -> Result<BrokerConfig, ConfigError> {
     let protocols = layers.list(&groups::REBALANCE_PROTOCOLS);
@@ -260,7 +268,7 @@ fn group_config(layers: &Layers) -> Result<BrokerConfig, ConfigError> {
         consumer_session_timeout_ms: layers.int(&groups::CONSUMER_SESSION_TIMEOUT_MS),
         consumer_min_session_timeout_ms: layers.int(&groups::CONSUMER_MIN_SESSION_TIMEOUT_MS),
         consumer_max_session_timeout_ms: layers.int(&groups::CONSUMER_MAX_SESSION_TIMEOUT_MS),
-        consumer_heartbeat_interval_ms: layers.configured_int(&groups::CONSUMER_HEARTBEAT_INTERVAL_MS),
+        consumer_heartbeat_interval_ms: consumer_heartbeat_interval(layers),
         consumer_min_heartbeat_interval_ms: layers.int(&groups::CONSUMER_MIN_HEARTBEAT_INTERVAL_MS),
         consumer_max_heartbeat_interval_ms: layers.int(&groups::CONSUMER_MAX_HEARTBEAT_INTERVAL_MS),
         consumer_assignment_interval_ms: layers.configured_int(&groups::CONSUMER_ASSIGNMENT_INTERVAL_MS),

@@ -31,13 +31,13 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
-use coordinator::config::GroupConfigs;
+use coordinator::config::{BrokerConfig, GroupConfigs};
 use coordinator::{TopicImage, TopicMetadata};
 use log::{Clock, LogDir, PartitionLog, TopicPartition};
 use wire::{ErrorCode, KStr, Uuid};
 
 use crate::config::{Config, Values, group_overrides, log_config};
-use crate::features::Features;
+use crate::features::{Features, GROUP_VERSION, STREAMS_VERSION};
 use crate::ids::RandomIds;
 
 pub(crate) use configs::{Alteration, Operation};
@@ -283,6 +283,15 @@ impl Topics {
     }
 
     /// The picture in all its forms; from scratch, or from the one before and what was touched since.
+    /// A protocol is served if it is configured and its feature is finalized (S 1.1.1, C K-4).
+    fn broker_group_config(&self, state: &State) -> BrokerConfig {
+        let mut config = self.config.current().groups.clone();
+        let finalized = |name: &str| state.features.get(name).is_some_and(|level| *level > 0);
+        config.consumer_protocol_enabled &= finalized(GROUP_VERSION);
+        config.streams_protocol_enabled &= finalized(STREAMS_VERSION);
+        config
+    }
+
     fn published(&self, state: State, change: Option<(&Published, &Touched)>) -> Published {
         let image = match change {
             Some((before, touched)) if touched.changed.is_empty() && touched.deleted.is_empty() => before.image.clone(),
@@ -308,7 +317,7 @@ impl Topics {
             Some((before, touched)) if touched.groups.is_empty() && !touched.broker_config => before.groups.clone(),
             Some((before, touched)) => {
                 let mut groups = (*before.groups).clone();
-                groups.broker = self.config.current().groups.clone();
+                groups.broker = self.broker_group_config(&state);
                 for group in &touched.groups {
                     groups.groups.remove(group);
                     groups.groups.extend(group_entry(&state, group));
@@ -318,7 +327,7 @@ impl Topics {
             None => {
                 let resources = state.configs.keys().filter(|(kind, _)| *kind == ResourceType::Group);
                 let groups = resources.filter_map(|(_, group)| group_entry(&state, group)).collect();
-                Arc::new(GroupConfigs { broker: self.config.current().groups.clone(), groups })
+                Arc::new(GroupConfigs { broker: self.broker_group_config(&state), groups })
             }
         };
         Published { state, image, groups }
@@ -434,7 +443,9 @@ impl Touched {
                     }
                     Some(ResourceType::Group) | None => {}
                 },
-                MetadataRecord::Topic(_) | MetadataRecord::FeatureLevel(_) | MetadataRecord::ProducerIds(_) => {}
+                // A level decides whether a protocol is served.
+                MetadataRecord::FeatureLevel(_) => touched.broker_config = true,
+                MetadataRecord::Topic(_) | MetadataRecord::ProducerIds(_) => {}
             }
         }
         touched
