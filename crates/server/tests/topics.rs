@@ -241,7 +241,8 @@ async fn m_8_topics_are_deleted_by_name_or_by_id_and_each_once() {
     let a = created(&mut client, "a", 1).await;
     let b = created(&mut client, "b", 1).await;
     let unknown = Uuid([7; 16]);
-    let cases: &[(&[(Option<&str>, Uuid)], &[i16])] = &[
+    type Named<'a> = (Option<&'a str>, Uuid);
+    let cases: &[(&[Named<'_>], &[i16])] = &[
         (&[(Some("x"), Uuid::ZERO)], &[3]),
         (&[(None, unknown)], &[100]),
         (&[(Some("a"), a)], &[42]),

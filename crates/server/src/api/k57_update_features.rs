@@ -5,7 +5,7 @@ use wire::messages::update_features_response::{UpdatableFeatureResult, UpdateFea
 use wire::{ErrorCode, KStr};
 
 use super::{Handled, HandlerError, RequestContext};
-use crate::topics::{FeatureUpdate, Upgrade};
+use crate::topics::{Direction, FeatureUpdate};
 
 /// Last version that answers feature by feature.
 const RESULTS_UNTIL: i16 = 1;
@@ -41,11 +41,11 @@ pub(crate) async fn handle(
 
 /// Version 0's wish for a downgrade is not looked at, as with Kafka.
 fn update(key: FeatureUpdateKey) -> FeatureUpdate {
-    let upgrade = match key.upgrade_type {
-        1 => Upgrade::Upgrade,
-        2 => Upgrade::SafeDowngrade,
-        3 => Upgrade::UnsafeDowngrade,
-        _ => Upgrade::Unknown,
+    let direction = match key.upgrade_type {
+        1 => Direction::Up,
+        2 => Direction::SafeDown,
+        3 => Direction::UnsafeDown,
+        _ => Direction::Unknown,
     };
-    FeatureUpdate { name: key.feature, level: key.max_version_level, upgrade }
+    FeatureUpdate { name: key.feature, level: key.max_version_level, direction }
 }

@@ -72,10 +72,14 @@ pub fn describe_group(values: &Values, broker: &Layers) -> Vec<Entry> {
     entries
 }
 
-/// This broker, by name of key; `cluster` instead what is set for all brokers.
+/// This broker, by name of key, hidden keys only if they are set; `cluster` instead what is set for all brokers.
 pub fn describe_broker(layers: &Layers, cluster: bool) -> Vec<Entry> {
+    let shown = |key: &Key| match cluster {
+        true => layers.cluster.contains_key(key.name),
+        false => !key.internal || layers.set(key.name).is_some(),
+    };
     let mut entries: Vec<Entry> = keys::described_broker()
-        .filter(|key| !cluster || layers.cluster.contains_key(key.name))
+        .filter(|key| shown(key))
         .map(|key| {
             let names: Vec<&'static str> =
                 std::iter::once(key.name).chain(key.synonyms.iter().map(|synonym| synonym.name)).collect();

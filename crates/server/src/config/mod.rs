@@ -4,12 +4,14 @@
 //! - `source` reads `server.properties`, TOML and `--set`; `load` judges what they name; `layers` orders values by where
 //!   they were set.
 //! - [`ServerConfig`] is all of it, typed; [`Config`] the snapshot that holds now. `topic` and `group` do the same for one topic
-//!   and one group, and `describe` shows all three as DescribeConfigs does.
+//!   and one group, `describe` shows all three as DescribeConfigs
+//!   does, and `document` writes the page about them.
 //!
 //! Dynamic values are kept by the topic registry's metadata log, which gives them to [`Config::update`] at the start and
 //! after each change. What a group resource may hold is `coordinator::config`'s to say.
 
 mod describe;
+mod document;
 mod group;
 pub mod key;
 pub mod keys;
@@ -26,6 +28,7 @@ pub mod value;
 use std::sync::{Arc, PoisonError, RwLock};
 
 pub use describe::{Entry, SynonymValue, describe_broker, describe_group, describe_topic};
+pub use document::document;
 pub use group::{GroupConfigError, group_overrides, validate_group};
 pub use layers::{Layers, Lookup, Source, Values};
 pub use listeners::Listener;

@@ -16,15 +16,15 @@ pub(crate) struct FeatureUpdate {
     pub name: KStr,
     /// 0 takes the feature away.
     pub level: i16,
-    pub upgrade: Upgrade,
+    pub direction: Direction,
 }
 
 /// Which way a level may move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Upgrade {
-    Upgrade,
-    SafeDowngrade,
-    UnsafeDowngrade,
+pub(crate) enum Direction {
+    Up,
+    SafeDown,
+    UnsafeDown,
     /// A number that says nothing.
     Unknown,
 }
@@ -65,10 +65,10 @@ impl Topics {
 
 /// Whether the level changes, or why it must not.
 fn check(update: &FeatureUpdate, current: i16, node_id: i32) -> Result<bool, Refusal> {
-    let FeatureUpdate { name, level, upgrade } = update;
+    let FeatureUpdate { name, level, direction } = update;
     let refused = |message: String| Err(Refusal::new(ErrorCode::InvalidUpdateVersion, message));
     let invalid = |why: &str| refused(format!("Invalid update version {level} for feature {name}. {why}"));
-    if *upgrade == Upgrade::Unknown {
+    if *direction == Direction::Unknown {
         return invalid("The controller does not support the given upgrade type.");
     }
     if *level < 0 {
@@ -80,18 +80,18 @@ fn check(update: &FeatureUpdate, current: i16, node_id: i32) -> Result<bool, Ref
     if !(feature.min..=feature.max).contains(level) {
         return invalid(&format!("Local controller {node_id} only supports versions {}-{}", feature.min, feature.max));
     }
-    if *level < current && *upgrade == Upgrade::Upgrade {
+    if *level < current && *direction == Direction::Up {
         return invalid(
             "Can't downgrade the version of this feature without setting the upgrade type to either safe or unsafe \
              downgrade.",
         );
     }
-    if *level > current && *upgrade != Upgrade::Upgrade {
+    if *level > current && *direction != Direction::Up {
         return invalid("Can't downgrade to a newer version.");
     }
     if *level < current && name.as_str() == METADATA_VERSION {
-        let why = match upgrade {
-            Upgrade::UnsafeDowngrade => "Unsafe metadata downgrade is not supported in this version.",
+        let why = match direction {
+            Direction::UnsafeDown => "Unsafe metadata downgrade is not supported in this version.",
             _ => "Refusing to perform the requested downgrade because it might delete metadata information.",
         };
         return refused(format!("Unsupported metadata.version downgrade from {current} to {level}. {why}"));

@@ -19,13 +19,12 @@ pub(crate) struct NewPartitions {
     pub assignments: Option<Vec<Vec<i32>>>,
 }
 
+/// What became of each topic of a request, in its order.
+type Growth = Vec<(KStr, Result<(), Refusal>)>;
+
 impl Topics {
     /// Grows what can be grown, all in one step, and says of each topic what became of it.
-    pub async fn grow(
-        self: &Arc<Self>,
-        topics: Vec<NewPartitions>,
-        validate_only: bool,
-    ) -> Result<Vec<(KStr, Result<(), Refusal>)>, Refusal> {
+    pub async fn grow(self: &Arc<Self>, topics: Vec<NewPartitions>, validate_only: bool) -> Result<Growth, Refusal> {
         self.change(move |registry, writer| registry.grow_now(writer, topics, validate_only)).await
     }
 
@@ -34,7 +33,7 @@ impl Topics {
         writer: &mut Writer,
         topics: Vec<NewPartitions>,
         validate_only: bool,
-    ) -> Result<Vec<(KStr, Result<(), Refusal>)>, Refusal> {
+    ) -> Result<Growth, Refusal> {
         let state = self.state();
         let config = self.config.current();
         let mut records = Vec::new();

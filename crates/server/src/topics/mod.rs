@@ -43,7 +43,7 @@ use crate::ids::RandomIds;
 pub(crate) use configs::{Alteration, Operation};
 pub(crate) use create::{Created, NewTopic, check_replicas, own_topic};
 pub(crate) use error::Refusal;
-pub(crate) use features::{FeatureUpdate, Upgrade};
+pub(crate) use features::{Direction, FeatureUpdate};
 pub(crate) use grow::NewPartitions;
 pub use journal::MetadataError;
 pub(crate) use names::{OFFSETS_TOPIC, is_internal, is_reserved, validate as validate_name};

@@ -167,3 +167,14 @@ fn the_nearest_name_is_found_only_for_names_that_are_like_it() {
     assert_eq!(keys::nearest("listener"), Some("listeners"));
     assert_eq!(keys::nearest("xyz"), None);
 }
+
+#[test]
+fn every_key_is_documented_in_the_page_about_configuration() {
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/configuration.md");
+    let documented = crate::config::document();
+    if std::env::var_os("UPDATE_DOCS").is_some() {
+        std::fs::write(&path, &documented).expect("the page can be written");
+    }
+    let page = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(page == documented, "docs/configuration.md is out of date: UPDATE_DOCS=1 cargo test -p server documented");
+}

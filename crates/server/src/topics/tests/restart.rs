@@ -6,8 +6,7 @@ use wire::{ErrorCode, KStr, Uuid};
 
 use super::{Bench, set};
 use crate::topics::ResourceType::{Broker, Group, Topic};
-use crate::topics::features::Upgrade;
-use crate::topics::{Alteration, FeatureUpdate, MetadataError, NewPartitions, Operation};
+use crate::topics::{Alteration, Direction, FeatureUpdate, MetadataError, NewPartitions, Operation};
 
 fn append(bench: &Bench, topic: &str, partition: i32) {
     let log = bench.topics.partition(topic, partition).expect("a log");
@@ -197,14 +196,14 @@ async fn the_metadata_log_is_rewritten_when_it_is_mostly_history() {
 #[tokio::test]
 async fn features_move_only_where_they_may_and_stay() {
     let bench = Bench::new("");
-    let update = |name: &'static str, level, upgrade| FeatureUpdate { name: name.into(), level, upgrade };
+    let update = |name: &'static str, level, direction| FeatureUpdate { name: name.into(), level, direction };
     let cases = [
-        (update("group.version", 2, Upgrade::Upgrade), false),
-        (update("no.such", 1, Upgrade::Upgrade), false),
-        (update("streams.version", -1, Upgrade::SafeDowngrade), false),
-        (update("streams.version", 0, Upgrade::Upgrade), false),
-        (update("metadata.version", 20, Upgrade::SafeDowngrade), false),
-        (update("streams.version", 0, Upgrade::SafeDowngrade), true),
+        (update("group.version", 2, Direction::Up), false),
+        (update("no.such", 1, Direction::Up), false),
+        (update("streams.version", -1, Direction::SafeDown), false),
+        (update("streams.version", 0, Direction::Up), false),
+        (update("metadata.version", 20, Direction::SafeDown), false),
+        (update("streams.version", 0, Direction::SafeDown), true),
     ];
     for (update, allowed) in cases {
         let described = format!("{update:?}");
