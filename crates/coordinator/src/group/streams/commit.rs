@@ -109,7 +109,7 @@ pub(super) fn commit(
     }
     let mut answer = answer(beat, soft, &outcome, shutdown, now_ms);
     answer.endpoint_information_epoch = soft.endpoints.epoch;
-    answer.partitions_by_user_endpoint = list.map(|list| (*list).clone());
+    answer.partitions_by_user_endpoint = list.map(|list| endpoints::for_client(&list, beat.caller.api_version));
     answer
 }
 

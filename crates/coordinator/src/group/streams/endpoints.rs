@@ -61,6 +61,39 @@ pub(super) fn list<'a>(
     entries.collect()
 }
 
+/// The list as a client is sent it. Those that speak version 0 only (Kafka Streams 4.1 to 4.3) keep just the last of several
+/// entries with the same endpoint, as the threads of one instance have, and so lose standby hosts: they get one entry per endpoint.
+/// Later clients merge the entries themselves and get one per member, as from Kafka (S 7.3).
+pub(super) fn for_client(list: &[EndpointToPartitions], api_version: i16) -> Vec<EndpointToPartitions> {
+    if api_version > 0 {
+        return list.to_vec();
+    }
+    let mut merged: Vec<EndpointToPartitions> = Vec::with_capacity(list.len());
+    for entry in list {
+        match merged.iter_mut().find(|known| known.user_endpoint == entry.user_endpoint) {
+            Some(known) => {
+                merge(&mut known.active_partitions, &entry.active_partitions);
+                merge(&mut known.standby_partitions, &entry.standby_partitions);
+            }
+            None => merged.push(entry.clone()),
+        }
+    }
+    merged
+}
+
+fn merge(into: &mut Vec<TopicPartition>, from: &[TopicPartition]) {
+    for more in from {
+        match into.iter_mut().find(|known| known.topic == more.topic) {
+            Some(known) => {
+                known.partitions.extend(&more.partitions);
+                known.partitions.sort_unstable();
+                known.partitions.dedup();
+            }
+            None => into.push(more.clone()),
+        }
+    }
+}
+
 fn active(
     assigned: &Tasks,
     subtopologies: &BTreeMap<KStr, ConfiguredSubtopology>,
@@ -99,4 +132,28 @@ fn partitions(
         (!partitions.is_empty()).then(|| TopicPartition { topic: topic.clone(), partitions })
     });
     listed.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(port: u16, active: &[i32], standby: &[i32]) -> EndpointToPartitions {
+        let of = |partitions: &[i32]| match partitions {
+            [] => Vec::new(),
+            partitions => vec![TopicPartition { topic: "t".into(), partitions: partitions.to_vec() }],
+        };
+        EndpointToPartitions {
+            user_endpoint: Endpoint { host: "h".into(), port },
+            active_partitions: of(active),
+            standby_partitions: of(standby),
+        }
+    }
+
+    #[test]
+    fn version_0_gets_one_entry_per_endpoint_and_later_ones_one_per_member() {
+        let list = [entry(1, &[2], &[0]), entry(2, &[3], &[]), entry(1, &[1], &[4])];
+        assert_eq!(for_client(&list, 1), list);
+        assert_eq!(for_client(&list, 0), [entry(1, &[1, 2], &[0, 4]), entry(2, &[3], &[])]);
+    }
 }
