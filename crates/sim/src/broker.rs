@@ -1,0 +1,288 @@
+//! The broker of a run: the real coordinator on a simulated log, and what a server does around it.
+//!
+//! It calls the cell, reads what was written into the checkers' mirrors, and hands on answers and effects. When what
+//! happens is for the world to say.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use coordinator::config::{BrokerConfig, GroupConfigs};
+use coordinator::runtime::Unavailable;
+use coordinator::{
+    Caller, Cell, Command, Effect, Env, InternalTopic, Moment, Reply, SeededIds, Shard, StateMachine, TopicImage,
+    TopicMetadata,
+};
+use wire::messages::offset_commit_request::{
+    OffsetCommitRequest, OffsetCommitRequestPartition, OffsetCommitRequestTopic,
+};
+use wire::messages::streams_group_describe_response::DescribedGroup;
+use wire::{KStr, Uuid};
+
+use crate::app;
+use crate::checkers::mirror::Mirror;
+use crate::event::{FlightNo, MemberNo};
+use crate::log::{Fault, SimLog};
+use coordinator::assign::TaskId;
+
+/// Version of OffsetCommit with epochs, still with topic names.
+const COMMIT_VERSION: i16 = 9;
+/// Timers that may fire at one moment; more means that one re-arms itself without end.
+const MAX_FIRINGS: usize = 10_000;
+
+/// What an answer belongs to.
+#[derive(Clone, Debug)]
+pub enum Call {
+    Heartbeat { member: MemberNo, flight: FlightNo },
+    Commit { member_id: KStr, due: bool },
+}
+
+pub type Answered = (Call, Result<Reply, Unavailable>);
+
+/// What came of a step.
+#[derive(Debug, Default)]
+pub struct Output {
+    pub answers: Vec<Answered>,
+    pub effects: Vec<Effect>,
+}
+
+pub struct Broker {
+    cell: Cell<Shard, SimLog>,
+    topics: Arc<TopicImage>,
+    config: Arc<GroupConfigs>,
+    ids: SeededIds,
+    topic_ids: u128,
+    answers: Arc<Mutex<Vec<Answered>>>,
+    /// What was written.
+    pub mirror: Mirror,
+    /// What of it is durable.
+    pub durable: Mirror,
+}
+
+impl Broker {
+    /// It has to be loaded before it serves.
+    pub fn new(broker: BrokerConfig) -> Self {
+        Broker {
+            cell: Cell::new(Shard::new(), SimLog::default()),
+            topics: Arc::default(),
+            config: Arc::new(GroupConfigs { broker, ..GroupConfigs::default() }),
+            ids: SeededIds::default(),
+            topic_ids: 0,
+            answers: Arc::default(),
+            mirror: Mirror::default(),
+            durable: Mirror::default(),
+        }
+    }
+
+    pub fn is_up(&self) -> bool {
+        self.cell.is_active()
+    }
+
+    pub fn shard(&self) -> &Shard {
+        self.cell.machine()
+    }
+
+    pub fn log(&self) -> &SimLog {
+        self.cell.log()
+    }
+
+    pub fn partitions(&self, topic: &str) -> i32 {
+        self.topics.get(topic).map_or(0, |metadata| metadata.partitions)
+    }
+
+    pub fn next_wakeup(&self) -> Option<u64> {
+        self.cell.next_wakeup()
+    }
+
+    /// # Errors
+    /// A law that what was written breaks.
+    pub fn call(&mut self, at: Moment, command: Command, call: Option<Call>) -> Result<Output, String> {
+        let answers = Arc::clone(&self.answers);
+        let late = call.clone();
+        // Members of other groups: there are none.
+        let members_total = self.mirror.members.len() as u32;
+        let mut env = Env { topics: &self.topics, config: &self.config, ids: &mut self.ids, members_total };
+        let called = self.cell.call(at, &mut env, command, move |answer| {
+            if let Some(call) = late {
+                answers.lock().unwrap_or_else(PoisonError::into_inner).push((call, answer));
+            }
+        });
+        called.released.deliver();
+        let mut output = Output { answers: self.take_answers(), effects: called.effects };
+        if let (Some(call), Some(reply)) = (call, called.reply) {
+            output.answers.insert(0, (call, reply));
+        }
+        // What a failed append left behind is read when the coordinator is back.
+        if self.is_up() {
+            self.mirror.read(self.cell.log().entries(), self.cell.log().end())?;
+        }
+        Ok(output)
+    }
+
+    /// Lets the timers fire that are due.
+    ///
+    /// # Errors
+    /// A law that what was written breaks, or timers without end.
+    pub fn wake(&mut self, at: Moment) -> Result<Output, String> {
+        let mut output = Output::default();
+        for _ in 0..MAX_FIRINGS {
+            if self.next_wakeup().is_none_or(|due_ms| due_ms > at.mono_ms) {
+                return Ok(output);
+            }
+            let each = self.call(at, Shard::wakeup(), None)?;
+            output.answers.extend(each.answers);
+            output.effects.extend(each.effects);
+        }
+        Err(format!("timers fire without end: {:?}", self.shard().timers()))
+    }
+
+    /// What was written becomes durable.
+    ///
+    /// # Errors
+    /// A law that it breaks.
+    pub fn flush(&mut self) -> Result<Output, String> {
+        self.cell.log_mut().make_durable();
+        self.cell.durable().deliver();
+        self.durable.read(self.cell.log().entries(), self.cell.log().end())?;
+        Ok(Output { answers: self.take_answers(), effects: Vec::new() })
+    }
+
+    pub fn fail_next_append(&mut self, fault: Fault) {
+        self.cell.log_mut().fail_next_append(fault);
+    }
+
+    /// The coordinator goes away; a crash takes with it what is not durable.
+    ///
+    /// # Errors
+    /// A law that what is left breaks.
+    pub fn stop(&mut self, crash: bool) -> Result<Output, String> {
+        self.cell.poison().deliver();
+        if crash {
+            self.cell.log_mut().lose_unsynced();
+        }
+        Ok(Output { answers: self.take_answers(), effects: Vec::new() })
+    }
+
+    /// It comes back with what is in its log.
+    ///
+    /// # Errors
+    /// If the log cannot be read, or breaks a law.
+    pub fn load(&mut self, at: Moment) -> Result<(), String> {
+        let members_total = self.mirror.members.len() as u32;
+        let mut env = Env { topics: &self.topics, config: &self.config, ids: &mut self.ids, members_total };
+        self.cell.load(Shard::new(), at, &mut env).map_err(|error| error.to_string())?;
+        self.mirror = Mirror::default();
+        self.mirror.read(self.cell.log().entries(), self.cell.log().end())?;
+        self.durable = self.mirror.clone();
+        Ok(())
+    }
+
+    fn take_answers(&mut self) -> Vec<Answered> {
+        std::mem::take(&mut *self.answers.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Makes topics, or gives them more partitions, and tells the shard.
+    ///
+    /// # Errors
+    /// As `call`.
+    pub fn set_topics(&mut self, at: Moment, topics: &[(KStr, i32)]) -> Result<Output, String> {
+        let image = Arc::make_mut(&mut self.topics);
+        for (name, partitions) in topics {
+            let id = image.get(name).map_or_else(
+                || {
+                    self.topic_ids += 1;
+                    Uuid(self.topic_ids.to_be_bytes())
+                },
+                |metadata| metadata.id,
+            );
+            image.insert(name.clone(), TopicMetadata { id, partitions: *partitions, rack: None });
+        }
+        let changed = topics.iter().map(|(name, _)| name.clone()).collect();
+        self.call(at, Command::TopicsChanged { changed, deleted: Vec::new() }, None)
+    }
+
+    /// # Errors
+    /// As `call`.
+    pub fn delete_topic(&mut self, at: Moment, name: &str) -> Result<Output, String> {
+        let Some(old) = Arc::make_mut(&mut self.topics).remove(name) else { return Ok(Output::default()) };
+        let deleted = vec![(KStr::copy(name), old.id)];
+        self.call(at, Command::TopicsChanged { changed: Vec::new(), deleted }, None)
+    }
+
+    /// Makes internal topics unless `failure`, and tells the shard.
+    ///
+    /// # Errors
+    /// As `call`.
+    pub fn create_topics(
+        &mut self,
+        at: Moment,
+        group_id: KStr,
+        topics: &[InternalTopic],
+        failure: bool,
+    ) -> Result<Output, String> {
+        let mut output = Output::default();
+        let mut failures = Vec::new();
+        if failure {
+            failures.extend(topics.iter().map(|topic| (topic.name.clone(), "injected".to_owned())));
+        } else {
+            let made: Vec<_> = topics.iter().map(|topic| (topic.name.clone(), topic.partitions)).collect();
+            output = self.set_topics(at, &made)?;
+        }
+        let done = Command::InternalTopicsCreated { group_id, failures, unauthorized: Vec::new() };
+        let told = self.call(at, done, None)?;
+        output.answers.extend(told.answers);
+        output.effects.extend(told.effects);
+        Ok(output)
+    }
+
+    /// Changes the configuration of the broker, and so of the group.
+    ///
+    /// # Errors
+    /// As `call`.
+    pub fn configure(&mut self, at: Moment, change: impl FnOnce(&mut BrokerConfig)) -> Result<Output, String> {
+        change(&mut Arc::make_mut(&mut self.config).broker);
+        self.call(at, Command::GroupConfigChanged { group_id: app::group_id() }, None)
+    }
+
+    /// # Errors
+    /// If the group cannot be described though it is there.
+    pub fn describe(&mut self, at: Moment) -> Result<DescribedGroup, String> {
+        let command = Command::StreamsGroupDescribe {
+            caller: caller(1),
+            group_id: app::group_id(),
+            include_topology_description: false,
+        };
+        let call = Call::Commit { member_id: KStr::default(), due: true };
+        let output = self.call(at, command, Some(call))?;
+        match output.answers.into_iter().next() {
+            Some((_, Ok(Reply::StreamsGroupDescribe(group)))) => Ok(*group),
+            other => Err(format!("the group was not described: {other:?}")),
+        }
+    }
+}
+
+pub fn caller(api_version: i16) -> Caller {
+    Caller { client_id: KStr::from_static("sim"), client_host: KStr::from_static("/127.0.0.1"), api_version }
+}
+
+/// The offsets that a member commits when it closes tasks.
+pub fn commit(member_id: &KStr, epoch: i32, tasks: &[TaskId], offset: i64) -> Command {
+    let topics = tasks.iter().filter_map(|task| {
+        let partition = OffsetCommitRequestPartition {
+            partition_index: task.partition,
+            committed_offset: offset,
+            ..OffsetCommitRequestPartition::default()
+        };
+        Some(OffsetCommitRequestTopic {
+            name: KStr::from_static(app::source_of(task)?),
+            partitions: vec![partition],
+            ..OffsetCommitRequestTopic::default()
+        })
+    });
+    let request = OffsetCommitRequest {
+        group_id: app::group_id(),
+        generation_id_or_member_epoch: epoch,
+        member_id: member_id.clone(),
+        topics: topics.collect(),
+        ..OffsetCommitRequest::default()
+    };
+    Command::OffsetCommit(caller(COMMIT_VERSION), Box::new(request))
+}

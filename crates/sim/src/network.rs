@@ -1,0 +1,85 @@
+//! The network between members and the coordinator: delays, loses and repeats.
+//!
+//! Requests of one member stay in order, as on one connection after the other; a repeated one is what a client's
+//! retry is to the coordinator: the same request once more, before anything newer.
+
+use coordinator::assign::TaskId;
+use wire::messages::streams_group_heartbeat_request::StreamsGroupHeartbeatRequest;
+
+use crate::event::{Event, FlightNo, MemberNo, Queue};
+use crate::rng::Rng;
+use crate::settings::Weather;
+use crate::streams_member::Answer;
+
+/// A request on its way.
+#[derive(Clone, Debug)]
+pub enum Request {
+    Heartbeat(Box<StreamsGroupHeartbeatRequest>),
+    /// Offsets of some tasks, with the epoch of the member.
+    Commit {
+        tasks: Vec<TaskId>,
+        epoch: i32,
+    },
+}
+
+#[derive(Debug)]
+pub struct Network {
+    pub weather: Weather,
+    flights: FlightNo,
+    /// When the latest request of each member arrives.
+    arrivals: Vec<u64>,
+}
+
+impl Network {
+    pub fn new(weather: Weather) -> Self {
+        Network { weather, flights: 0, arrivals: Vec::new() }
+    }
+
+    /// Sends a request, and says which flight it is.
+    pub fn send(
+        &mut self,
+        now_ms: u64,
+        member: MemberNo,
+        request: Request,
+        rng: &mut Rng,
+        queue: &mut Queue,
+    ) -> FlightNo {
+        self.flights += 1;
+        let flight = self.flights;
+        let copies = match () {
+            () if rng.chance(self.weather.lost) => 0,
+            () if rng.chance(self.weather.repeated) => 2,
+            () => 1,
+        };
+        for _ in 0..copies {
+            let at_ms = self.arrival(now_ms, member, rng);
+            queue.push(at_ms, Event::Request { member, flight, request: request.clone() });
+        }
+        flight
+    }
+
+    /// Sends an answer back.
+    pub fn answer(
+        &mut self,
+        now_ms: u64,
+        member: MemberNo,
+        flight: FlightNo,
+        answer: Answer,
+        rng: &mut Rng,
+        queue: &mut Queue,
+    ) {
+        if !rng.chance(self.weather.lost) {
+            let at_ms = now_ms + rng.between(1, self.weather.delay_ms.max(1));
+            queue.push(at_ms, Event::Answer { member, flight, answer });
+        }
+    }
+
+    fn arrival(&mut self, now_ms: u64, member: MemberNo, rng: &mut Rng) -> u64 {
+        if self.arrivals.len() <= member {
+            self.arrivals.resize(member + 1, 0);
+        }
+        let at_ms = now_ms + rng.between(1, self.weather.delay_ms.max(1));
+        self.arrivals[member] = at_ms.max(self.arrivals[member]);
+        self.arrivals[member]
+    }
+}

@@ -1,0 +1,89 @@
+//! What a run is like: drawn from its seed.
+
+use coordinator::config::BrokerConfig;
+use wire::KStr;
+
+use crate::rng::Rng;
+
+/// How bad the network is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Weather {
+    /// Requests and answers lost, each, in 1000.
+    pub lost: u64,
+    /// Requests that arrive twice, in 1000.
+    pub repeated: u64,
+    /// One way, at most.
+    pub delay_ms: u64,
+}
+
+impl Weather {
+    pub const FAIR: Weather = Weather { lost: 0, repeated: 0, delay_ms: 20 };
+    pub const STORM: Weather = Weather { lost: 400, repeated: 200, delay_ms: 1500 };
+}
+
+/// Times in milliseconds.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    pub weather: Weather,
+    /// From a write until it is durable, at most.
+    pub flush_ms: u64,
+    /// Between two operations, at most.
+    pub operation_ms: u64,
+    pub request_timeout_ms: u64,
+    /// Of members.
+    pub rebalance_timeout_ms: i32,
+    pub processes: usize,
+    /// Per process, at most.
+    pub threads: usize,
+    /// Processes with static members, in 1000.
+    pub static_members: u64,
+    /// Processes that speak version 0, in 1000.
+    pub old_clients: u64,
+    pub broker: BrokerConfig,
+}
+
+impl Settings {
+    pub fn random(rng: &mut Rng) -> Settings {
+        let session_timeout_ms = rng.pick(&[6_000, 10_000, 45_000]);
+        let broker = BrokerConfig {
+            streams_session_timeout_ms: session_timeout_ms,
+            streams_min_session_timeout_ms: session_timeout_ms,
+            streams_heartbeat_interval_ms: rng.pick(&[None, None, Some(500), Some(2_000)]),
+            streams_min_heartbeat_interval_ms: 100,
+            streams_initial_rebalance_delay_ms: rng.pick(&[None, Some(0), Some(3_000)]),
+            streams_assignment_interval_ms: rng.pick(&[None, Some(0), Some(1_000)]),
+            streams_num_standby_replicas: rng.pick(&[0, 1, 1, 2]),
+            streams_num_warmup_replicas: rng.pick(&[0, 1, 2, 5]),
+            streams_acceptable_recovery_lag: rng.pick(&[100, 10_000]),
+            streams_assignors: rng.pick(&[["sticky", "balanced"], ["balanced", "sticky"]]).map(KStr::from).to_vec(),
+            streams_rack_aware_assignment_tags: rng
+                .pick(&[&[][..], &["zone"]])
+                .iter()
+                .copied()
+                .map(KStr::from)
+                .collect(),
+            ..BrokerConfig::default()
+        };
+        Settings {
+            weather: Weather {
+                lost: rng.pick(&[0, 5, 30]),
+                repeated: rng.pick(&[0, 5, 30]),
+                delay_ms: rng.pick(&[2, 20, 200]),
+            },
+            flush_ms: rng.pick(&[0, 3, 30]),
+            operation_ms: rng.pick(&[1_000, 4_000, 15_000]),
+            request_timeout_ms: rng.pick(&[1_000, 5_000]),
+            rebalance_timeout_ms: rng.pick(&[3_000, 20_000]),
+            processes: rng.between(1, 6) as usize,
+            threads: rng.between(1, 3) as usize,
+            static_members: rng.pick(&[0, 300, 1000]),
+            old_clients: rng.pick(&[0, 200, 1000]),
+            broker,
+        }
+    }
+
+    /// Within this time after the last fault every group has to be at rest.
+    pub fn patience_ms(&self) -> u64 {
+        2 * self.broker.streams_session_timeout_ms as u64 + 4 * self.rebalance_timeout_ms as u64 + 120_000
+    }
+}
