@@ -1,1 +1,19 @@
-//! (skeleton)
+//! Tests of the coordinator from outside. Nothing of this is part of the product.
+//!
+//! [`simulation`]: seeded runs of members against the real coordinator, in virtual time, with everything going wrong that
+//! can, and checkers for what has to hold all the same.
+
+mod app;
+mod broker;
+pub mod checkers;
+mod event;
+mod log;
+mod network;
+mod operations;
+mod process;
+mod rng;
+mod settings;
+pub mod simulation;
+mod streams_member;
+mod trace;
+mod world;
