@@ -21,14 +21,8 @@ const ARROWS: &[(&str, &[&str])] = &[
 
 /// What the code of a crate must not name: the core is to be deterministic, the codec to know bytes only.
 const FORBIDDEN_PATHS: &[(&str, &[&str])] = &[
-    (
-        "crates/coordinator",
-        &["tokio", "std::time", "std::fs", "rand", "log"],
-    ),
-    (
-        "crates/wire",
-        &["tokio", "std::time", "std::fs", "std::net"],
-    ),
+    ("crates/coordinator", &["tokio", "std::time", "std::fs", "rand", "log"]),
+    ("crates/wire", &["tokio", "std::time", "std::fs", "std::net"]),
 ];
 
 /// Crates that forbid unsafe code at their root.
@@ -53,10 +47,7 @@ pub fn check(root: &Path) -> Result<()> {
     for folder in SAFE {
         let file = root.join(folder).join("src/lib.rs");
         if !fs::read_to_string(&file)?.contains("#![forbid(unsafe_code)]") {
-            broken.push(format!(
-                "{} does not forbid unsafe code",
-                shown(root, &file)
-            ));
+            broken.push(format!("{} does not forbid unsafe code", shown(root, &file)));
         }
     }
     long_files(root, &mut broken)?;
@@ -72,10 +63,7 @@ fn arrows(root: &Path, broken: &mut Vec<String>) -> Result<()> {
         let name = entry?.file_name().to_string_lossy().into_owned();
         folders.push(format!("crates/{name}"));
     }
-    let ours: BTreeSet<&str> = folders
-        .iter()
-        .filter_map(|f| f.strip_prefix("crates/"))
-        .collect();
+    let ours: BTreeSet<&str> = folders.iter().filter_map(|f| f.strip_prefix("crates/")).collect();
     for folder in &folders {
         let Some((_, allowed)) = ARROWS.iter().find(|(name, _)| name == folder) else {
             broken.push(format!("{folder} has no place in the architecture"));
@@ -96,10 +84,7 @@ fn dependencies(manifest: &Path) -> Result<BTreeSet<String>> {
     let text = fs::read_to_string(manifest).with_context(|| manifest.display().to_string())?;
     let manifest: toml::Table = text.parse()?;
     let targets = manifest.get("target").and_then(|t| t.as_table());
-    let tables = targets
-        .into_iter()
-        .flatten()
-        .filter_map(|(_, t)| t.as_table());
+    let tables = targets.into_iter().flatten().filter_map(|(_, t)| t.as_table());
     let mut names = BTreeSet::new();
     for table in tables.chain([&manifest]) {
         for key in ["dependencies", "build-dependencies"] {
@@ -112,15 +97,11 @@ fn dependencies(manifest: &Path) -> Result<BTreeSet<String>> {
 
 /// Whether code, comments aside, names `path` (`tokio`, `std::fs`) as the beginning of a path.
 fn names_path(text: &str, path: &str) -> bool {
-    let code = text
-        .lines()
-        .map(|line| line.split("//").next().unwrap_or_default());
+    let code = text.lines().map(|line| line.split("//").next().unwrap_or_default());
     let code = code.collect::<Vec<_>>().join("\n");
     let begins = |at: usize| !code[..at].ends_with(|c: char| is_word(c) || c == ':');
-    let starts_with_word = |rest: &str, word: &str| {
-        rest.strip_prefix(word)
-            .is_some_and(|rest| !rest.starts_with(is_word))
-    };
+    let starts_with_word =
+        |rest: &str, word: &str| rest.strip_prefix(word).is_some_and(|rest| !rest.starts_with(is_word));
     let plain = code.match_indices(path).any(|(at, _)| {
         let rest = &code[at + path.len()..];
         let is_path = path.contains("::") || rest.trim_start().starts_with("::");
@@ -132,14 +113,10 @@ fn names_path(text: &str, path: &str) -> bool {
         code.match_indices(&opening).any(|(at, _)| {
             let group = &code[at + opening.len()..];
             let group = group.split(';').next().unwrap_or_default();
-            group
-                .split(['{', ','])
-                .any(|item| starts_with_word(item.trim(), tail))
+            group.split(['{', ',']).any(|item| starts_with_word(item.trim(), tail))
         })
     });
-    let imported = code
-        .match_indices("use ")
-        .any(|(at, _)| begins(at) && starts_with_word(&code[at + 4..], path));
+    let imported = code.match_indices("use ").any(|(at, _)| begins(at) && starts_with_word(&code[at + 4..], path));
     plain || grouped || imported
 }
 
@@ -181,10 +158,7 @@ fn rust_files(folder: &Path) -> Result<Vec<PathBuf>> {
 }
 
 fn shown(root: &Path, file: &Path) -> String {
-    file.strip_prefix(root)
-        .unwrap_or(file)
-        .display()
-        .to_string()
+    file.strip_prefix(root).unwrap_or(file).display().to_string()
 }
 
 #[cfg(test)]

@@ -29,22 +29,12 @@ pub struct Connection {
 
 impl Connection {
     /// Connects to `host:port` and asks for the API versions.
-    pub async fn open(
-        address: &str,
-        client_id: &str,
-        timeout: Duration,
-    ) -> Result<Connection, ClientError> {
-        let connect_error = |source| ClientError::Connect {
-            address: address.to_owned(),
-            source,
-        };
+    pub async fn open(address: &str, client_id: &str, timeout: Duration) -> Result<Connection, ClientError> {
+        let connect_error = |source| ClientError::Connect { address: address.to_owned(), source };
         let stream = match tokio::time::timeout(timeout, TcpStream::connect(address)).await {
             Ok(stream) => stream.map_err(connect_error)?,
             Err(_) => {
-                return Err(ClientError::TimedOut {
-                    address: address.to_owned(),
-                    seconds: timeout.as_secs(),
-                });
+                return Err(ClientError::TimedOut { address: address.to_owned(), seconds: timeout.as_secs() });
             }
         };
         stream.set_nodelay(true).map_err(connect_error)?;
@@ -64,11 +54,8 @@ impl Connection {
         };
         let response = connection.call_at(&request, 3).await?;
         ClientError::check(response.error_code, None)?;
-        connection.offered = response
-            .api_keys
-            .iter()
-            .map(|api| (api.api_key, (api.min_version, api.max_version)))
-            .collect();
+        connection.offered =
+            response.api_keys.iter().map(|api| (api.api_key, (api.min_version, api.max_version))).collect();
         Ok(connection)
     }
 
@@ -78,10 +65,7 @@ impl Connection {
 
     /// The newest version that both sides speak.
     pub fn version_of<R: Request>(&self) -> Result<i16, ClientError> {
-        let (oldest, newest) = *self
-            .offered
-            .get(&R::KEY.code())
-            .ok_or(ClientError::Unsupported(R::KEY))?;
+        let (oldest, newest) = *self.offered.get(&R::KEY.code()).ok_or(ClientError::Unsupported(R::KEY))?;
         let ours = R::KEY.versions();
         let version = newest.min(*ours.end());
         if version < oldest.max(*ours.start()) {
@@ -102,11 +86,7 @@ impl Connection {
     }
 
     /// Sends a request in a given version.
-    pub async fn call_at<R: Request>(
-        &mut self,
-        request: &R,
-        version: i16,
-    ) -> Result<R::Response, ClientError> {
+    pub async fn call_at<R: Request>(&mut self, request: &R, version: i16) -> Result<R::Response, ClientError> {
         let correlation = self.next_correlation;
         self.next_correlation = correlation.wrapping_add(1);
         let frame = self.frame(request, version, correlation)?;
@@ -118,16 +98,10 @@ impl Connection {
             Ok(Ok(Ok(body))) => body,
             Ok(Ok(Err(size))) => return Err(ClientError::FrameSize(size)),
             Ok(Err(source)) => {
-                return Err(ClientError::Broken {
-                    address: self.address.clone(),
-                    source,
-                });
+                return Err(ClientError::Broken { address: self.address.clone(), source });
             }
             Err(_) => {
-                return Err(ClientError::TimedOut {
-                    address: self.address.clone(),
-                    seconds: self.timeout.as_secs(),
-                });
+                return Err(ClientError::TimedOut { address: self.address.clone(), seconds: self.timeout.as_secs() });
             }
         };
         let mut reader = Reader::new(&body);
@@ -138,12 +112,7 @@ impl Connection {
         Ok(R::Response::decode(&mut reader, version)?)
     }
 
-    fn frame<R: Request>(
-        &self,
-        request: &R,
-        version: i16,
-        correlation_id: i32,
-    ) -> Result<Bytes, ClientError> {
+    fn frame<R: Request>(&self, request: &R, version: i16, correlation_id: i32) -> Result<Bytes, ClientError> {
         let header = RequestHeader {
             request_api_key: R::KEY.code(),
             request_api_version: version,
@@ -156,19 +125,13 @@ impl Connection {
         header.encode(&mut writer, R::KEY.request_header_version(version))?;
         request.encode(&mut writer, version)?;
         let bytes = writer.len() - 4;
-        writer.patch_i32(
-            length,
-            i32::try_from(bytes).map_err(|_| ClientError::FrameSize(i32::MAX))?,
-        );
+        writer.patch_i32(length, i32::try_from(bytes).map_err(|_| ClientError::FrameSize(i32::MAX))?);
         Ok(writer.into_bytes())
     }
 }
 
 /// The inner error is a length that is refused.
-async fn read_frame(
-    stream: &mut TcpStream,
-    buffer: &mut Vec<u8>,
-) -> std::io::Result<Result<Bytes, i32>> {
+async fn read_frame(stream: &mut TcpStream, buffer: &mut Vec<u8>) -> std::io::Result<Result<Bytes, i32>> {
     let size = stream.read_i32().await?;
     if !(0..=MAX_RESPONSE_BYTES).contains(&size) {
         return Ok(Err(size));

@@ -5,15 +5,9 @@ use wire::{ApiKey, DecodeError, EncodeError, ErrorCode};
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
     #[error("cannot connect to {address}: {source}")]
-    Connect {
-        address: String,
-        source: std::io::Error,
-    },
+    Connect { address: String, source: std::io::Error },
     #[error("the connection to {address} broke: {source}")]
-    Broken {
-        address: String,
-        source: std::io::Error,
-    },
+    Broken { address: String, source: std::io::Error },
     #[error("no answer from {address} within {seconds} s")]
     TimedOut { address: String, seconds: u64 },
     #[error("the broker and this client have no version of {0} in common")]
@@ -29,10 +23,7 @@ pub enum ClientError {
     #[error("the answer belongs to another request")]
     Correlation,
     #[error("{code}{}", .message.as_deref().map(|m| format!(": {m}")).unwrap_or_default())]
-    Kafka {
-        code: ErrorCode,
-        message: Option<String>,
-    },
+    Kafka { code: ErrorCode, message: Option<String> },
 }
 
 impl ClientError {
@@ -40,10 +31,7 @@ impl ClientError {
     pub fn check(code: i16, message: Option<&str>) -> Result<(), ClientError> {
         match ErrorCode::from_code(code) {
             ErrorCode::None => Ok(()),
-            code => Err(ClientError::Kafka {
-                code,
-                message: message.map(str::to_owned),
-            }),
+            code => Err(ClientError::Kafka { code, message: message.map(str::to_owned) }),
         }
     }
 
@@ -53,9 +41,7 @@ impl ClientError {
             ClientError::Broken { .. } => true,
             ClientError::Kafka { code, .. } => matches!(
                 code,
-                ErrorCode::CoordinatorLoadInProgress
-                    | ErrorCode::CoordinatorNotAvailable
-                    | ErrorCode::NotCoordinator
+                ErrorCode::CoordinatorLoadInProgress | ErrorCode::CoordinatorNotAvailable | ErrorCode::NotCoordinator
             ),
             _ => false,
         }

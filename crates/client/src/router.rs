@@ -28,10 +28,7 @@ impl Client {
     /// `bootstrap` is a list `host:port,host:port`; nothing is sent yet.
     pub fn new(bootstrap: &str, client_id: &str, timeout: Duration) -> Client {
         Client {
-            bootstrap: bootstrap
-                .split(',')
-                .map(|address| address.trim().to_owned())
-                .collect(),
+            bootstrap: bootstrap.split(',').map(|address| address.trim().to_owned()).collect(),
             client_id: client_id.to_owned(),
             timeout,
             connections: BTreeMap::new(),
@@ -57,12 +54,10 @@ impl Client {
     pub async fn at(&mut self, address: &str) -> Result<&mut Connection, ClientError> {
         self.ensure(address).await?;
         // `ensure` has just put it there.
-        self.connections
-            .get_mut(address)
-            .ok_or_else(|| ClientError::Connect {
-                address: address.to_owned(),
-                source: std::io::Error::other("the connection is gone"),
-            })
+        self.connections.get_mut(address).ok_or_else(|| ClientError::Connect {
+            address: address.to_owned(),
+            source: std::io::Error::other("the connection is gone"),
+        })
     }
 
     /// Sends a request to any broker.
@@ -76,10 +71,7 @@ impl Client {
             if outcome.is_err() {
                 self.connections.remove(&address);
             }
-            let again = outcome
-                .as_ref()
-                .err()
-                .is_some_and(ClientError::is_retriable);
+            let again = outcome.as_ref().err().is_some_and(ClientError::is_retriable);
             if !again || attempt == ATTEMPTS {
                 return outcome;
             }
@@ -111,9 +103,7 @@ impl Client {
                 Err(error) => Err(error),
             };
             let again = match &outcome {
-                Ok(response) => ClientError::check(error_of(response), None)
-                    .err()
-                    .is_some_and(|e| e.is_retriable()),
+                Ok(response) => ClientError::check(error_of(response), None).err().is_some_and(|e| e.is_retriable()),
                 Err(error) => error.is_retriable(),
             };
             if !again || attempt == ATTEMPTS {
@@ -130,47 +120,28 @@ impl Client {
         let version = connection.version_of::<FindCoordinatorRequest>()?;
         let key = KStr::copy(group_id);
         let request = if version >= 4 {
-            FindCoordinatorRequest {
-                coordinator_keys: vec![key],
-                ..Default::default()
-            }
+            FindCoordinatorRequest { coordinator_keys: vec![key], ..Default::default() }
         } else {
-            FindCoordinatorRequest {
-                key,
-                ..Default::default()
-            }
+            FindCoordinatorRequest { key, ..Default::default() }
         };
         let response = connection.call(&request).await?;
         if version < 4 {
             ClientError::check(response.error_code, response.error_message.as_deref())?;
             return Ok(format!("{}:{}", response.host, response.port));
         }
-        let found = response
-            .coordinators
-            .first()
-            .ok_or(ClientError::Correlation)?;
+        let found = response.coordinators.first().ok_or(ClientError::Correlation)?;
         ClientError::check(found.error_code, found.error_message.as_deref())?;
         Ok(format!("{}:{}", found.host, found.port))
     }
 
     /// All topics, or the named ones, and all brokers.
-    pub async fn metadata(
-        &mut self,
-        topics: Option<&[&str]>,
-    ) -> Result<MetadataResponse, ClientError> {
+    pub async fn metadata(&mut self, topics: Option<&[&str]>) -> Result<MetadataResponse, ClientError> {
         use wire::messages::metadata_request::MetadataRequestTopic;
         let topics = topics.map(|names| {
-            let topic = |name: &&str| MetadataRequestTopic {
-                name: Some(KStr::copy(name)),
-                ..Default::default()
-            };
+            let topic = |name: &&str| MetadataRequestTopic { name: Some(KStr::copy(name)), ..Default::default() };
             names.iter().map(topic).collect()
         });
-        let request = MetadataRequest {
-            topics,
-            allow_auto_topic_creation: false,
-            ..Default::default()
-        };
+        let request = MetadataRequest { topics, allow_auto_topic_creation: false, ..Default::default() };
         self.call(&request).await
     }
 

@@ -14,9 +14,7 @@ use crate::writer::Writer;
 pub(crate) mod prelude {
     pub(crate) use bytes::Bytes;
 
-    pub(crate) use super::{
-        CoordinatorKey, CoordinatorValue, Element, Message, Request, not_in_version, required,
-    };
+    pub(crate) use super::{CoordinatorKey, CoordinatorValue, Element, Message, Request, not_in_version, required};
     pub(crate) use crate::error::{DecodeError, EncodeError};
     pub(crate) use crate::kstr::KStr;
     pub(crate) use crate::reader::Reader;
@@ -52,10 +50,7 @@ pub trait Message: Element + Default + Clone + Debug + PartialEq {
     #[inline]
     fn decode(r: &mut Reader<'_>, version: i16) -> Result<Self, DecodeError> {
         if !(Self::MIN_VERSION..=Self::MAX_VERSION).contains(&version) {
-            return Err(DecodeError::Version {
-                message: Self::NAME,
-                version,
-            });
+            return Err(DecodeError::Version { message: Self::NAME, version });
         }
         Self::read(r, version, Self::is_flexible(version))
     }
@@ -65,10 +60,7 @@ pub trait Message: Element + Default + Clone + Debug + PartialEq {
     #[inline]
     fn encode(&self, w: &mut Writer, version: i16) -> Result<(), EncodeError> {
         if !(Self::MIN_VERSION..=Self::MAX_VERSION).contains(&version) {
-            return Err(EncodeError::Version {
-                message: Self::NAME,
-                version,
-            });
+            return Err(EncodeError::Version { message: Self::NAME, version });
         }
         self.write(w, version, Self::is_flexible(version))
     }
@@ -149,10 +141,7 @@ impl Element for KStr {
 
 /// The value of a field that can be null in some versions, for a version in which it cannot.
 #[inline]
-pub(crate) fn required<'a, T>(
-    value: &'a Option<T>,
-    field: &'static str,
-) -> Result<&'a T, EncodeError> {
+pub(crate) fn required<'a, T>(value: &'a Option<T>, field: &'static str) -> Result<&'a T, EncodeError> {
     value.as_ref().ok_or(EncodeError::Null { field })
 }
 

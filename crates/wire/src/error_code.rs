@@ -249,26 +249,10 @@ mod tests {
             (ErrorCode::None, 0, "NONE"),
             (ErrorCode::UnknownMemberId, 25, "UNKNOWN_MEMBER_ID"),
             (ErrorCode::RebootstrapRequired, 129, "REBOOTSTRAP_REQUIRED"),
-            (
-                ErrorCode::StreamsInvalidTopology,
-                130,
-                "STREAMS_INVALID_TOPOLOGY",
-            ),
-            (
-                ErrorCode::StreamsInvalidTopologyEpoch,
-                131,
-                "STREAMS_INVALID_TOPOLOGY_EPOCH",
-            ),
-            (
-                ErrorCode::StreamsTopologyFenced,
-                132,
-                "STREAMS_TOPOLOGY_FENCED",
-            ),
-            (
-                ErrorCode::ControllerIdNotRegistered,
-                136,
-                "CONTROLLER_ID_NOT_REGISTERED",
-            ),
+            (ErrorCode::StreamsInvalidTopology, 130, "STREAMS_INVALID_TOPOLOGY"),
+            (ErrorCode::StreamsInvalidTopologyEpoch, 131, "STREAMS_INVALID_TOPOLOGY_EPOCH"),
+            (ErrorCode::StreamsTopologyFenced, 132, "STREAMS_TOPOLOGY_FENCED"),
+            (ErrorCode::ControllerIdNotRegistered, 136, "CONTROLLER_ID_NOT_REGISTERED"),
         ] {
             assert_eq!((error.code(), error.name()), (code, name));
         }

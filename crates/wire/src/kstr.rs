@@ -33,9 +33,7 @@ impl KStr {
 
     /// A string over `bytes` themselves, if they are UTF-8.
     pub fn from_utf8(bytes: Bytes) -> Result<Self, DecodeError> {
-        ByteString::try_from(bytes)
-            .map(Self)
-            .map_err(|_| DecodeError::Utf8)
+        ByteString::try_from(bytes).map(Self).map_err(|_| DecodeError::Utf8)
     }
 
     /// The text.
@@ -206,10 +204,7 @@ mod tests {
     #[test]
     fn shows_like_str() {
         let text = KStr::copy("a\"b");
-        assert_eq!(
-            format!("{text} {text:?} {text:>4}"),
-            "a\"b \"a\\\"b\"  a\"b"
-        );
+        assert_eq!(format!("{text} {text:?} {text:>4}"), "a\"b \"a\\\"b\"  a\"b");
         assert_eq!(KStr::default(), "");
         assert_eq!(KStr::EMPTY.len(), 0);
     }

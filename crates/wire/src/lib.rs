@@ -10,6 +10,8 @@ mod codec;
 mod error;
 mod error_code;
 mod kstr;
+// Formatted by `xtask codegen`, which must give the same bytes everywhere.
+#[rustfmt::skip]
 pub mod messages;
 mod reader;
 mod uuid;

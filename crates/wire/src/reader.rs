@@ -74,10 +74,7 @@ impl<'a> Reader<'a> {
 
     #[cold]
     fn truncated(&self, needed: usize) -> DecodeError {
-        DecodeError::Truncated {
-            needed,
-            left: self.rest.len(),
-        }
+        DecodeError::Truncated { needed, left: self.rest.len() }
     }
 
     #[inline]
@@ -169,21 +166,13 @@ impl<'a> Reader<'a> {
 
     #[inline]
     fn string_len(&mut self, flexible: bool) -> Result<Option<usize>> {
-        if flexible {
-            self.compact_len()
-        } else {
-            plain_len(i64::from(self.i16()?))
-        }
+        if flexible { self.compact_len() } else { plain_len(i64::from(self.i16()?)) }
     }
 
     /// Length of bytes, and number of elements of an array.
     #[inline]
     fn long_len(&mut self, flexible: bool) -> Result<Option<usize>> {
-        if flexible {
-            self.compact_len()
-        } else {
-            plain_len(i64::from(self.i32()?))
-        }
+        if flexible { self.compact_len() } else { plain_len(i64::from(self.i32()?)) }
     }
 
     /// A string.
@@ -218,25 +207,17 @@ impl<'a> Reader<'a> {
     /// An array.
     #[inline]
     pub fn array<T: Element>(&mut self, version: i16, flexible: bool) -> Result<Vec<T>> {
-        self.nullable_array(version, flexible)?
-            .ok_or(DecodeError::Null)
+        self.nullable_array(version, flexible)?.ok_or(DecodeError::Null)
     }
 
     /// An array or null.
-    pub fn nullable_array<T: Element>(
-        &mut self,
-        version: i16,
-        flexible: bool,
-    ) -> Result<Option<Vec<T>>> {
+    pub fn nullable_array<T: Element>(&mut self, version: i16, flexible: bool) -> Result<Option<Vec<T>>> {
         let Some(elements) = self.long_len(flexible)? else {
             return Ok(None);
         };
         // No element of any message is written in zero bytes (codegen makes sure), so this many cannot be there.
         if elements > self.rest.len() {
-            return Err(DecodeError::ArrayLength {
-                elements,
-                left: self.rest.len(),
-            });
+            return Err(DecodeError::ArrayLength { elements, left: self.rest.len() });
         }
         let initial = INITIAL_ARRAY_BYTES / size_of::<T>().max(1);
         let mut out = Vec::with_capacity(elements.min(initial.max(1)));
@@ -251,11 +232,7 @@ impl<'a> Reader<'a> {
     }
 
     /// A struct or null: a byte, negative for null, goes before it.
-    pub fn nullable_struct<T: Element>(
-        &mut self,
-        version: i16,
-        flexible: bool,
-    ) -> Result<Option<T>> {
+    pub fn nullable_struct<T: Element>(&mut self, version: i16, flexible: bool) -> Result<Option<T>> {
         if self.i8()? < 0 {
             return Ok(None);
         }
@@ -263,11 +240,7 @@ impl<'a> Reader<'a> {
     }
 
     /// The same as the value of a tagged field: zero for null goes before it.
-    pub fn nullable_tagged_struct<T: Element>(
-        &mut self,
-        version: i16,
-        flexible: bool,
-    ) -> Result<Option<T>> {
+    pub fn nullable_tagged_struct<T: Element>(&mut self, version: i16, flexible: bool) -> Result<Option<T>> {
         if self.unsigned_varint()? == 0 {
             return Ok(None);
         }
@@ -277,22 +250,13 @@ impl<'a> Reader<'a> {
     /// The tagged fields at the end of a struct. `known` reads the value if it knows the tag, or says that it does not;
     /// unknown ones are skipped.
     #[inline]
-    pub fn tagged_fields(
-        &mut self,
-        mut known: impl FnMut(u32, &mut Self) -> Result<bool>,
-    ) -> Result<()> {
+    pub fn tagged_fields(&mut self, mut known: impl FnMut(u32, &mut Self) -> Result<bool>) -> Result<()> {
         for _ in 0..self.unsigned_varint()? {
             let tag = self.unsigned_varint()?;
             let size = self.unsigned_varint()? as usize;
-            let mut value = Self {
-                frame: self.frame,
-                rest: self.take(size)?,
-            };
+            let mut value = Self { frame: self.frame, rest: self.take(size)? };
             if known(tag, &mut value)? && !value.is_empty() {
-                return Err(DecodeError::TaggedSize {
-                    tag,
-                    extra: value.remaining(),
-                });
+                return Err(DecodeError::TaggedSize { tag, extra: value.remaining() });
             }
         }
         Ok(())
@@ -351,10 +315,7 @@ mod tests {
     #[test]
     fn strings_of_both_encodings() {
         let some = Ok(Some(KStr::from("ab")));
-        assert_eq!(
-            read(&[0, 2, b'a', b'b'], |r| r.nullable_string(false)),
-            some
-        );
+        assert_eq!(read(&[0, 2, b'a', b'b'], |r| r.nullable_string(false)), some);
         assert_eq!(read(&[3, b'a', b'b'], |r| r.nullable_string(true)), some);
         assert_eq!(read(&[0xff, 0xff], |r| r.nullable_string(false)), Ok(None));
         assert_eq!(read(&[0], |r| r.nullable_string(true)), Ok(None));
@@ -366,37 +327,19 @@ mod tests {
     fn lengths_that_cannot_be_are_errors() {
         let minus_two = Err(DecodeError::Length(-2));
         assert_eq!(read(&[0xff, 0xfe], |r| r.string(false)), minus_two);
-        assert_eq!(
-            read(&(-2i32).to_be_bytes(), |r| r.nullable_bytes(false)).err(),
-            minus_two.clone().err()
-        );
-        assert_eq!(
-            read(&(-2i32).to_be_bytes(), |r| r.array::<i8>(0, false)).err(),
-            minus_two.err()
-        );
+        assert_eq!(read(&(-2i32).to_be_bytes(), |r| r.nullable_bytes(false)).err(), minus_two.clone().err());
+        assert_eq!(read(&(-2i32).to_be_bytes(), |r| r.array::<i8>(0, false)).err(), minus_two.err());
 
-        let long = Err(DecodeError::Truncated {
-            needed: i32::MAX as usize,
-            left: 0,
-        });
+        let long = Err(DecodeError::Truncated { needed: i32::MAX as usize, left: 0 });
         assert_eq!(read(&i32::MAX.to_be_bytes(), |r| r.bytes(false)), long);
-        let array = Err(DecodeError::ArrayLength {
-            elements: i32::MAX as usize,
-            left: 0,
-        });
-        assert_eq!(
-            read(&i32::MAX.to_be_bytes(), |r| r.array::<i8>(0, false)),
-            array
-        );
+        let array = Err(DecodeError::ArrayLength { elements: i32::MAX as usize, left: 0 });
+        assert_eq!(read(&i32::MAX.to_be_bytes(), |r| r.array::<i8>(0, false)), array);
 
         // 40,000 bytes are there, but no string of Kafka's is that long.
         let mut bytes = Vec::new();
         varint::write_unsigned_varint(&mut bytes, 40_001);
         bytes.resize(bytes.len() + 40_000, b'x');
-        assert_eq!(
-            read(&bytes, |r| r.string(true)),
-            Err(DecodeError::Length(40_000))
-        );
+        assert_eq!(read(&bytes, |r| r.string(true)), Err(DecodeError::Length(40_000)));
     }
 
     #[test]
@@ -405,10 +348,7 @@ mod tests {
         let mut r = Reader::new(&frame);
         let text = r.string(false).unwrap();
         let bytes = r.bytes(true).unwrap();
-        assert_eq!(
-            (text.as_ptr(), bytes.as_ptr()),
-            (frame[2..].as_ptr(), frame[4..].as_ptr())
-        );
+        assert_eq!((text.as_ptr(), bytes.as_ptr()), (frame[2..].as_ptr(), frame[4..].as_ptr()));
         assert!(r.is_empty());
     }
 
@@ -421,10 +361,7 @@ mod tests {
         let empty: Vec<i64> = read(&[1], |r| r.array(0, true)).unwrap();
         assert_eq!(empty.capacity(), 0);
         assert_eq!(read(&[0], |r| r.nullable_array::<i64>(0, true)), Ok(None));
-        assert_eq!(
-            read(&[0], |r| r.array::<i64>(0, true)),
-            Err(DecodeError::Null)
-        );
+        assert_eq!(read(&[0], |r| r.array::<i64>(0, true)), Err(DecodeError::Null));
     }
 
     #[test]
@@ -446,14 +383,8 @@ mod tests {
     fn tagged_fields_stay_within_their_size() {
         let known = |_: u32, r: &mut Reader<'_>| r.i16().map(|_| true);
         let short = DecodeError::Truncated { needed: 2, left: 1 };
-        assert_eq!(
-            read(&[1, 0, 1, 42, 43], |r| r.tagged_fields(known)),
-            Err(short)
-        );
+        assert_eq!(read(&[1, 0, 1, 42, 43], |r| r.tagged_fields(known)), Err(short));
         let extra = DecodeError::TaggedSize { tag: 0, extra: 1 };
-        assert_eq!(
-            read(&[1, 0, 3, 1, 2, 3], |r| r.tagged_fields(known)),
-            Err(extra)
-        );
+        assert_eq!(read(&[1, 0, 3, 1, 2, 3], |r| r.tagged_fields(known)), Err(extra));
     }
 }

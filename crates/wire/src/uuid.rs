@@ -71,10 +71,7 @@ impl FromStr for Uuid {
         }
         let mut value = 0u128;
         for (i, byte) in text.bytes().enumerate() {
-            let digit = ALPHABET
-                .iter()
-                .position(|&c| c == byte)
-                .ok_or(ParseUuidError)? as u128;
+            let digit = ALPHABET.iter().position(|&c| c == byte).ok_or(ParseUuidError)? as u128;
             if i + 1 < TEXT_LEN {
                 value = value << 6 | digit;
             } else if digit & 0xf == 0 {
@@ -99,10 +96,7 @@ mod tests {
             (0, "AAAAAAAAAAAAAAAAAAAAAA"),
             (1, "AAAAAAAAAAAAAAAAAAAAAQ"),
             (u128::MAX, "_____________________w"),
-            (
-                0x0123_4567_89ab_cdef_fedc_ba98_7654_3210,
-                "ASNFZ4mrze_-3LqYdlQyEA",
-            ),
+            (0x0123_4567_89ab_cdef_fedc_ba98_7654_3210, "ASNFZ4mrze_-3LqYdlQyEA"),
         ] {
             let uuid = Uuid::from_u128(value);
             assert_eq!(uuid.to_string(), text);

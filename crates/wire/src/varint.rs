@@ -57,11 +57,7 @@ fn read_long(src: &mut &[u8], max_bytes: usize, max: u64) -> Result<u64, DecodeE
             return Ok(value);
         }
     }
-    Err(if src.len() < max_bytes {
-        TRUNCATED
-    } else {
-        DecodeError::Varint
-    })
+    Err(if src.len() < max_bytes { TRUNCATED } else { DecodeError::Varint })
 }
 
 /// Appends an unsigned 32-bit integer.
@@ -137,10 +133,7 @@ mod tests {
             out.clear();
             write_unsigned_varlong(&mut out, value.cast_unsigned());
             assert_eq!(out.len(), unsigned_varlong_size(value.cast_unsigned()));
-            assert_eq!(
-                read_unsigned_varlong(&mut &out[..]),
-                Ok(value.cast_unsigned())
-            );
+            assert_eq!(read_unsigned_varlong(&mut &out[..]), Ok(value.cast_unsigned()));
 
             let short = value as i32;
             out.clear();
@@ -151,10 +144,7 @@ mod tests {
             out.clear();
             write_unsigned_varint(&mut out, short.cast_unsigned());
             assert_eq!(out.len(), unsigned_varint_size(short.cast_unsigned()));
-            assert_eq!(
-                read_unsigned_varint(&mut &out[..]),
-                Ok(short.cast_unsigned())
-            );
+            assert_eq!(read_unsigned_varint(&mut &out[..]), Ok(short.cast_unsigned()));
         }
     }
 
@@ -190,10 +180,7 @@ mod tests {
             assert_eq!(read_unsigned_varint(&mut src), Err(error), "{bytes:?}");
             assert_eq!(src, bytes);
         }
-        assert_eq!(
-            read_unsigned_varlong(&mut &[0xff; 10][..]),
-            Err(long.clone())
-        );
+        assert_eq!(read_unsigned_varlong(&mut &[0xff; 10][..]), Err(long.clone()));
         let mut too_wide = [0xff; 10];
         too_wide[9] = 0x02;
         assert_eq!(read_unsigned_varlong(&mut &too_wide[..]), Err(long));

@@ -34,19 +34,12 @@ pub struct Patch(usize);
 impl Writer {
     /// An empty writer.
     pub const fn new() -> Self {
-        Self {
-            buf: Vec::new(),
-            splices: Vec::new(),
-            spliced_bytes: 0,
-        }
+        Self { buf: Vec::new(), splices: Vec::new(), spliced_bytes: 0 }
     }
 
     /// An empty writer with room for `bytes` before it has to grow.
     pub fn with_capacity(bytes: usize) -> Self {
-        Self {
-            buf: Vec::with_capacity(bytes),
-            ..Self::new()
-        }
+        Self { buf: Vec::with_capacity(bytes), ..Self::new() }
     }
 
     /// Bytes written so far, large payloads included.
@@ -279,12 +272,7 @@ impl Writer {
 
     /// An array or null.
     #[inline]
-    pub fn nullable_array<T: Element>(
-        &mut self,
-        values: Option<&Vec<T>>,
-        version: i16,
-        flexible: bool,
-    ) -> Result<()> {
+    pub fn nullable_array<T: Element>(&mut self, values: Option<&Vec<T>>, version: i16, flexible: bool) -> Result<()> {
         match values {
             Some(values) => self.array(values, version, flexible)?,
             None => self.long_null(flexible),
@@ -293,12 +281,7 @@ impl Writer {
     }
 
     /// A struct or null: a byte, negative for null, goes before it.
-    pub fn nullable_struct<T: Element>(
-        &mut self,
-        value: Option<&T>,
-        version: i16,
-        flexible: bool,
-    ) -> Result<()> {
+    pub fn nullable_struct<T: Element>(&mut self, value: Option<&T>, version: i16, flexible: bool) -> Result<()> {
         match value {
             Some(value) => {
                 self.i8(1);
@@ -321,11 +304,7 @@ impl Writer {
     }
 
     /// A tagged field: `value` writes it, its size is put before it.
-    pub fn tagged_field(
-        &mut self,
-        tag: u32,
-        value: impl FnOnce(&mut Self) -> Result<()>,
-    ) -> Result<()> {
+    pub fn tagged_field(&mut self, tag: u32, value: impl FnOnce(&mut Self) -> Result<()>) -> Result<()> {
         self.unsigned_varint(tag);
         let (at, before, splices) = (self.buf.len(), self.len(), self.splices.len());
         value(self)?;
@@ -402,15 +381,7 @@ mod tests {
 
     #[test]
     fn tagged_fields_get_their_size_before_them() {
-        for size in [
-            0,
-            1,
-            127,
-            128,
-            SPLICE_MIN_BYTES - 1,
-            SPLICE_MIN_BYTES,
-            20_000,
-        ] {
+        for size in [0, 1, 127, 128, SPLICE_MIN_BYTES - 1, SPLICE_MIN_BYTES, 20_000] {
             let value = Bytes::from(vec![9; size]);
             let mut w = Writer::new();
             w.payload(&large(1));
@@ -438,10 +409,7 @@ mod tests {
         for flexible in [false, true] {
             let mut w = Writer::new();
             assert_eq!(w.string(&longest, flexible), Ok(()));
-            assert_eq!(
-                w.string(&longer, flexible),
-                Err(EncodeError::TooLong(32_768))
-            );
+            assert_eq!(w.string(&longer, flexible), Err(EncodeError::TooLong(32_768)));
         }
     }
 }

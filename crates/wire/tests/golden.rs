@@ -51,12 +51,7 @@ fn all_vectors_round_trip() {
         }
     }
     let shown = failures.iter().take(20).cloned().collect::<Vec<_>>();
-    assert!(
-        failures.is_empty(),
-        "{} failed:\n{}",
-        failures.len(),
-        shown.join("\n")
-    );
+    assert!(failures.is_empty(), "{} failed:\n{}", failures.len(), shown.join("\n"));
 }
 
 #[test]

@@ -38,11 +38,7 @@ fn attempt(decode: Decode, name: &str, version: i16, body: &[u8]) -> Cost {
     let frame = Bytes::copy_from_slice(body);
     let (_, cost) = cost(|| decode(&frame, version));
     let bound = MAX_BYTES_BEFORE + MAX_BYTES_PER_BYTE * body.len();
-    assert!(
-        cost.peak_bytes <= bound,
-        "{name} v{version}: {cost:?} for {} bytes: {body:02x?}",
-        body.len()
-    );
+    assert!(cost.peak_bytes <= bound, "{name} v{version}: {cost:?} for {} bytes: {body:02x?}", body.len());
     cost
 }
 
@@ -124,16 +120,7 @@ fn mutated_vectors_never_panic_and_never_cost_much() {
 fn noise_never_panics_and_never_costs_much() {
     let mut numbers = Numbers(0x2545_f491_4f6c_dd1d);
     // Small bytes make deep structures, and two-byte lengths make long arrays.
-    let alphabet: &[&[u8]] = &[
-        &[0],
-        &[1],
-        &[2],
-        &[3],
-        &[0, 0],
-        &[0xff],
-        &[0x90, 0x10],
-        b"a",
-    ];
+    let alphabet: &[&[u8]] = &[&[0], &[1], &[2], &[3], &[0, 0], &[0xff], &[0x90, 0x10], b"a"];
     for (name, (decode, newest)) in decoders() {
         for version in 0..=newest {
             for variety in 1..=alphabet.len() {
@@ -161,19 +148,12 @@ fn an_array_cannot_claim_more_elements_than_bytes() {
 /// The worst case that [`MAX_BYTES_PER_BYTE`] is made for.
 #[test]
 fn an_array_of_empty_strings_stays_within_the_bound() {
-    let request = ConsumerGroupHeartbeatRequest {
-        subscribed_topic_names: Some(vec!["".into(); 100_000]),
-        ..Default::default()
-    };
+    let request =
+        ConsumerGroupHeartbeatRequest { subscribed_topic_names: Some(vec!["".into(); 100_000]), ..Default::default() };
     let mut w = Writer::new();
     request.encode(&mut w, 1).unwrap();
     let body = w.into_bytes();
-    let cost = attempt(
-        decode::<ConsumerGroupHeartbeatRequest>,
-        ConsumerGroupHeartbeatRequest::NAME,
-        1,
-        &body,
-    );
+    let cost = attempt(decode::<ConsumerGroupHeartbeatRequest>, ConsumerGroupHeartbeatRequest::NAME, 1, &body);
     assert!(cost.peak_bytes >= 32 * 100_000, "{cost:?}");
 }
 

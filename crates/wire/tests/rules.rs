@@ -1,13 +1,13 @@
 //! The rules of Kafka's schemas, each on a message that has the case.
 
 use wire::messages::{
-    ConfigRecord, FetchRequest, FetchResponse, GroupMetadataKey, GroupRecordType, MetadataRequest,
-    OffsetCommitKey, OffsetCommitRequest, OffsetCommitValue, PartitionRecord, ProduceRequest,
-    RequestHeader, ResponseHeader, TransactionLogKey, TransactionLogValue, TransactionRecordType,
+    ConfigRecord, FetchRequest, FetchResponse, GroupMetadataKey, GroupRecordType, MetadataRequest, OffsetCommitKey,
+    OffsetCommitRequest, OffsetCommitValue, PartitionRecord, ProduceRequest, RequestHeader, ResponseHeader,
+    TransactionLogKey, TransactionLogValue, TransactionRecordType,
 };
 use wire::{
-    ApiKey, Bytes, CoordinatorKey, CoordinatorValue, DecodeError, EncodeError, Message, Reader,
-    Request, SPLICE_MIN_BYTES, Uuid, Writer,
+    ApiKey, Bytes, CoordinatorKey, CoordinatorValue, DecodeError, EncodeError, Message, Reader, Request,
+    SPLICE_MIN_BYTES, Uuid, Writer,
 };
 
 fn encode<M: Message>(message: &M, version: i16) -> Result<Bytes, EncodeError> {
@@ -37,10 +37,7 @@ fn a_version_that_the_message_lacks_is_an_error() {
 
 #[test]
 fn null_is_an_error_in_versions_without_null() {
-    let all_topics = MetadataRequest {
-        topics: None,
-        ..Default::default()
-    };
+    let all_topics = MetadataRequest { topics: None, ..Default::default() };
     let field = "MetadataRequest.topics";
     assert_eq!(encode(&all_topics, 0), Err(EncodeError::Null { field }));
     let null = (-1i32).to_be_bytes();
@@ -52,16 +49,10 @@ fn null_is_an_error_in_versions_without_null() {
 #[test]
 fn a_value_that_a_version_lacks_is_dropped_only_if_ignorable() {
     // The rack may be dropped, the topics to forget may not.
-    let racked = FetchRequest {
-        rack_id: "r".into(),
-        ..Default::default()
-    };
+    let racked = FetchRequest { rack_id: "r".into(), ..Default::default() };
     let plain = encode(&FetchRequest::default(), 7);
     assert_eq!(encode(&racked, 7), plain);
-    let forgetful = FetchRequest {
-        forgotten_topics_data: vec![Default::default()],
-        ..Default::default()
-    };
+    let forgetful = FetchRequest { forgotten_topics_data: vec![Default::default()], ..Default::default() };
     let field = "FetchRequest.forgotten_topics_data";
     let expected = EncodeError::FieldNotInVersion { field, version: 6 };
     assert_eq!(encode(&forgetful, 6), Err(expected));
@@ -79,25 +70,16 @@ fn defaults_are_those_of_the_schema() {
     assert!(MetadataRequest::default().allow_auto_topic_creation);
     assert_eq!(MetadataRequest::default().topics, Some(Vec::new()));
     let mut topic = wire::messages::fetch_response::PartitionData::default();
-    assert_eq!(
-        (topic.aborted_transactions.take(), topic.records),
-        (Some(Vec::new()), None)
-    );
+    assert_eq!((topic.aborted_transactions.take(), topic.records), (Some(Vec::new()), None));
 }
 
 #[test]
 fn tagged_fields_are_written_unless_default_and_unknown_ones_are_skipped() {
-    let value = OffsetCommitValue {
-        offset: 5,
-        ..Default::default()
-    };
+    let value = OffsetCommitValue { offset: 5, ..Default::default() };
     let mut bytes = encode(&value, 4).unwrap().to_vec();
     assert_eq!(bytes.last(), Some(&0));
     let id = Uuid([7; 16]);
-    let tagged = OffsetCommitValue {
-        topic_id: id,
-        ..value.clone()
-    };
+    let tagged = OffsetCommitValue { topic_id: id, ..value.clone() };
     let with_id = encode(&tagged, 4).unwrap();
     assert_eq!(with_id.len(), bytes.len() + 18);
     assert_eq!(decode(&with_id, 4), Ok(tagged));
@@ -110,12 +92,8 @@ fn tagged_fields_are_written_unless_default_and_unknown_ones_are_skipped() {
 
 #[test]
 fn client_id_keeps_its_old_length_in_flexible_headers() {
-    let header = RequestHeader {
-        request_api_key: 18,
-        request_api_version: 4,
-        correlation_id: 1,
-        client_id: Some("ab".into()),
-    };
+    let header =
+        RequestHeader { request_api_key: 18, request_api_version: 4, correlation_id: 1, client_id: Some("ab".into()) };
     let bytes = encode(&header, 2).unwrap();
     assert_eq!(bytes, [0, 18, 0, 4, 0, 0, 0, 1, 0, 2, b'a', b'b', 0][..]);
     assert_eq!(decode(&bytes, 2), Ok(header));
@@ -124,10 +102,7 @@ fn client_id_keeps_its_old_length_in_flexible_headers() {
 #[test]
 fn records_of_a_fetch_are_not_copied() {
     let records = Bytes::from(vec![1; SPLICE_MIN_BYTES]);
-    let mut response = FetchResponse {
-        responses: vec![Default::default()],
-        ..Default::default()
-    };
+    let mut response = FetchResponse { responses: vec![Default::default()], ..Default::default() };
     response.responses[0].partitions = vec![Default::default()];
     response.responses[0].partitions[0].records = Some(records.clone());
     let mut w = Writer::new();
@@ -181,33 +156,18 @@ fn record_types_pair_keys_and_values() {
         assert_eq!(K::RECORD_TYPE, K::Value::RECORD_TYPE);
         (K::RECORD_TYPE, K::NAME, K::Value::NAME)
     }
-    assert_eq!(
-        pair::<OffsetCommitKey>(),
-        (1, "OffsetCommitKey", "OffsetCommitValue")
-    );
-    assert_eq!(
-        pair::<GroupMetadataKey>(),
-        (2, "GroupMetadataKey", "GroupMetadataValue")
-    );
-    assert_eq!(
-        GroupRecordType::try_from(1),
-        Ok(GroupRecordType::OffsetCommit)
-    );
+    assert_eq!(pair::<OffsetCommitKey>(), (1, "OffsetCommitKey", "OffsetCommitValue"));
+    assert_eq!(pair::<GroupMetadataKey>(), (2, "GroupMetadataKey", "GroupMetadataValue"));
+    assert_eq!(GroupRecordType::try_from(1), Ok(GroupRecordType::OffsetCommit));
     assert!(GroupRecordType::try_from(9).is_err());
     assert_eq!(GroupRecordType::ALL.len(), 22);
-    assert_eq!(
-        pair::<TransactionLogKey>().0,
-        TransactionRecordType::TransactionLog.code()
-    );
+    assert_eq!(pair::<TransactionLogKey>().0, TransactionRecordType::TransactionLog.code());
     assert_eq!((ConfigRecord::API_KEY, PartitionRecord::API_KEY), (4, 3));
 }
 
 #[test]
 fn a_tagged_field_needs_a_flexible_version() {
-    let value = TransactionLogValue {
-        next_producer_id: 6,
-        ..Default::default()
-    };
+    let value = TransactionLogValue { next_producer_id: 6, ..Default::default() };
     assert_eq!(decode(&encode(&value, 1).unwrap(), 1), Ok(value.clone()));
     let field = "TransactionLogValue.next_producer_id";
     let expected = EncodeError::FieldNotInVersion { field, version: 0 };

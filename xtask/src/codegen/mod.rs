@@ -116,16 +116,9 @@ fn format_all(files: &BTreeMap<String, String>) -> Result<BTreeMap<String, Strin
         command.arg(path);
     }
     let output = command.output().context("running rustfmt")?;
-    ensure!(
-        output.status.success(),
-        "rustfmt: {}",
-        String::from_utf8_lossy(&output.stderr)
-    );
+    ensure!(output.status.success(), "rustfmt: {}", String::from_utf8_lossy(&output.stderr));
     let read = |name: &String| fs::read_to_string(folder.0.join(name));
-    files
-        .keys()
-        .map(|name| Ok((name.clone(), read(name)?)))
-        .collect()
+    files.keys().map(|name| Ok((name.clone(), read(name)?))).collect()
 }
 
 /// A temporary folder that goes away with its value.

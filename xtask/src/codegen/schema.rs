@@ -43,16 +43,10 @@ impl Versions {
             return Ok(Self::NONE);
         }
         if let Some(lo) = text.strip_suffix('+') {
-            return Ok(Self {
-                lo: lo.parse()?,
-                hi: i16::MAX,
-            });
+            return Ok(Self { lo: lo.parse()?, hi: i16::MAX });
         }
         let (lo, hi) = text.split_once('-').unwrap_or((text, text));
-        Ok(Self {
-            lo: lo.parse()?,
-            hi: hi.parse()?,
-        })
+        Ok(Self { lo: lo.parse()?, hi: hi.parse()? })
     }
 
     pub fn is_empty(self) -> bool {
@@ -60,10 +54,7 @@ impl Versions {
     }
 
     pub fn and(self, other: Self) -> Self {
-        Self {
-            lo: self.lo.max(other.lo),
-            hi: self.hi.min(other.hi),
-        }
+        Self { lo: self.lo.max(other.lo), hi: self.hi.min(other.hi) }
     }
 
     /// The smallest range with both in it.
@@ -71,10 +62,7 @@ impl Versions {
         match (self.is_empty(), other.is_empty()) {
             (true, _) => other,
             (_, true) => self,
-            _ => Self {
-                lo: self.lo.min(other.lo),
-                hi: self.hi.max(other.hi),
-            },
+            _ => Self { lo: self.lo.min(other.lo), hi: self.hi.max(other.hi) },
         }
     }
 
@@ -177,8 +165,7 @@ impl Schema {
         for s in &mut self.structs {
             s.versions = found.get(&s.name).copied().unwrap_or(Versions::NONE);
             let versions = s.versions;
-            s.fields
-                .retain(|field| !field.versions.and(versions).is_empty());
+            s.fields.retain(|field| !field.versions.and(versions).is_empty());
         }
         self.structs.retain(|s| !s.versions.is_empty());
         Ok(())
@@ -189,16 +176,11 @@ impl Schema {
             let twins = self.structs.iter().filter(|other| other.name == s.name);
             ensure!(twins.count() == 1, "two structs named {}", s.name);
             for version in s.versions.lo..=s.versions.hi {
-                let version = Versions {
-                    lo: version,
-                    hi: version,
-                };
+                let version = Versions { lo: version, hi: version };
                 let present = |f: &Field| f.tag.is_none() && f.versions.contains(version);
                 // The reader relies on this: it bounds arrays by the bytes left. The message is in no array.
                 ensure!(
-                    s.name == self.name
-                        || self.flexible.contains(version)
-                        || s.fields.iter().any(present),
+                    s.name == self.name || self.flexible.contains(version) || s.fields.iter().any(present),
                     "{} takes no bytes in version {}",
                     s.name,
                     version.lo
@@ -221,11 +203,7 @@ impl Struct {
         let fields = list(json, "fields")
             .map(|field| Field::parse(field).with_context(|| format!("{name} {}", field["name"])))
             .collect::<Result<_>>()?;
-        Ok(Self {
-            name: name.to_owned(),
-            fields,
-            versions: Versions::NONE,
-        })
+        Ok(Self { name: name.to_owned(), fields, versions: Versions::NONE })
     }
 }
 
@@ -235,19 +213,13 @@ impl Field {
         let tagged = range("taggedVersions")?;
         // A field that is tagged in all its versions may leave them out.
         let versions = range("versions")?.or(tagged).context("no versions")?;
-        ensure!(
-            tagged.is_none_or(|tagged| tagged == versions),
-            "tagged in some versions only"
-        );
+        ensure!(tagged.is_none_or(|tagged| tagged == versions), "tagged in some versions only");
         let tag = json["tag"].as_u64().map(u32::try_from).transpose()?;
         ensure!(tag.is_some() == tagged.is_some(), "tag without versions");
         let ty = Type::parse(string(json, "type")?)?;
         let nullable = range("nullableVersions")?.unwrap_or(Versions::NONE);
         let flexible = range("flexibleVersions")?;
-        ensure!(
-            flexible.is_none_or(Versions::is_empty),
-            "flexible in some versions only"
-        );
+        ensure!(flexible.is_none_or(Versions::is_empty), "flexible in some versions only");
         Ok(Self {
             name: snake(string(json, "name")?),
             about: json["about"].as_str().unwrap_or_default().to_owned(),

@@ -12,20 +12,13 @@ const LOCALS: &[&str] = &["r", "w", "v", "flexible", "tag"];
 
 /// The module of `schema`.
 pub fn module(schema: &Schema) -> Result<String> {
-    let mut out = format!(
-        "//! `{}` and its parts.\n\nuse crate::codec::prelude::*;\n",
-        schema.name
-    );
+    let mut out = format!("//! `{}` and its parts.\n\nuse crate::codec::prelude::*;\n", schema.name);
     if matches!(schema.role, Role::Request) {
         out.push_str("use super::ApiKey;\n");
     }
     for (i, s) in schema.structs.iter().enumerate() {
         let part = Part { schema, s };
-        let about = if i == 0 {
-            message_doc(schema)
-        } else {
-            part_doc(schema, s)
-        };
+        let about = if i == 0 { message_doc(schema) } else { part_doc(schema, s) };
         out += &part.definition(&about);
         if i == 0 {
             out += &message_impls(schema);
@@ -37,16 +30,8 @@ pub fn module(schema: &Schema) -> Result<String> {
 
 fn message_doc(schema: &Schema) -> String {
     let Versions { lo, hi } = schema.versions;
-    let versions = if lo == hi {
-        format!("version {lo}")
-    } else {
-        format!("versions {lo} to {hi}")
-    };
-    let unstable = if schema.latest_unstable {
-        ", the last of them unstable"
-    } else {
-        ""
-    };
+    let versions = if lo == hi { format!("version {lo}") } else { format!("versions {lo} to {hi}") };
+    let unstable = if schema.latest_unstable { ", the last of them unstable" } else { "" };
     format!("Kafka's `{}`, {versions}{unstable}.", schema.name)
 }
 
@@ -56,17 +41,8 @@ fn part_doc(schema: &Schema, s: &Struct) -> String {
 
 /// The traits of the message itself, beyond its codec.
 fn message_impls(schema: &Schema) -> String {
-    let Schema {
-        name,
-        versions,
-        flexible,
-        ..
-    } = schema;
-    let flexible_from = if flexible.is_empty() {
-        "i16::MAX".to_owned()
-    } else {
-        flexible.lo.to_string()
-    };
+    let Schema { name, versions, flexible, .. } = schema;
+    let flexible_from = if flexible.is_empty() { "i16::MAX".to_owned() } else { flexible.lo.to_string() };
     let mut out = format!(
         "impl Message for {name} {{
             const NAME: &'static str = \"{name}\";
@@ -99,10 +75,7 @@ fn message_impls(schema: &Schema) -> String {
             );
         }
         Role::CoordinatorValue => {
-            let _ = write!(
-                out,
-                "impl CoordinatorValue for {name} {{ const RECORD_TYPE: i16 = {key}; }}\n\n"
-            );
+            let _ = write!(out, "impl CoordinatorValue for {name} {{ const RECORD_TYPE: i16 = {key}; }}\n\n");
         }
         Role::MetadataRecord => {
             debug_assert_eq!(schema.kind, Kind::Metadata);
@@ -130,9 +103,7 @@ impl Part<'_> {
         let Struct { name, fields, .. } = self.s;
         let all_zero = fields.iter().all(|f| rust_default(f).is_none());
         let derive = if all_zero { ", Default" } else { "" };
-        let mut out = format!(
-            "\n/// {about}\n#[derive(Clone, Debug, PartialEq{derive})]\npub struct {name} {{"
-        );
+        let mut out = format!("\n/// {about}\n#[derive(Clone, Debug, PartialEq{derive})]\npub struct {name} {{");
         for field in fields {
             // Prose, in which rustdoc would look for links.
             for line in field.about.replace('[', "\\[").lines() {
@@ -142,10 +113,7 @@ impl Part<'_> {
         }
         out += "\n}\n\n";
         if !all_zero {
-            let _ = write!(
-                out,
-                "impl Default for {name} {{ fn default() -> Self {{ Self {{"
-            );
+            let _ = write!(out, "impl Default for {name} {{ fn default() -> Self {{ Self {{");
             for field in fields {
                 let _ = write!(out, "{}: {},", field.name, default_value(field));
             }
@@ -156,21 +124,13 @@ impl Part<'_> {
 
     fn codec(&self) -> Result<String> {
         for field in &self.s.fields {
-            ensure!(
-                !LOCALS.contains(&field.name.as_str()),
-                "field {}",
-                field.name
-            );
+            ensure!(!LOCALS.contains(&field.name.as_str()), "field {}", field.name);
         }
         let (read, write) = (self.read_body(), self.write_body()?);
         let params = |body: &str| {
             // Most structs use both, but a warning about one that does not would be noise.
             let version = if uses(body, "v") { "v" } else { "_" };
-            let flexible = if uses(body, "flexible") {
-                "flexible"
-            } else {
-                "_"
-            };
+            let flexible = if uses(body, "flexible") { "flexible" } else { "_" };
             format!("{version}: i16, {flexible}: bool")
         };
         Ok(format!(
@@ -192,10 +152,7 @@ impl Part<'_> {
             let value = match self.condition(field.versions) {
                 None => value,
                 Some(condition) => {
-                    format!(
-                        "if {condition} {{ {value} }} else {{ {} }}",
-                        default_value(field)
-                    )
+                    format!("if {condition} {{ {value} }} else {{ {} }}", default_value(field))
                 }
             };
             let _ = writeln!(out, "let {} = {value};", field.name);
@@ -256,21 +213,14 @@ impl Part<'_> {
                 Some(condition) => {
                     let _ = write!(out, "if {condition} {{ {value}; }}");
                     if !field.ignorable {
-                        let _ = write!(
-                            out,
-                            "else if {} {{ {} }}",
-                            is_set(field),
-                            self.refuse(field)
-                        );
+                        let _ = write!(out, "else if {} {{ {} }}", is_set(field), self.refuse(field));
                     }
                     out.push('\n');
                 }
             }
         }
         for (_, field) in self.tagged() {
-            if let (Some(absent), false) =
-                (absence(field.versions, self.s.versions), field.ignorable)
-            {
+            if let (Some(absent), false) = (absence(field.versions, self.s.versions), field.ignorable) {
                 let (set, refuse) = (is_set(field), self.refuse(field));
                 let _ = writeln!(out, "if {absent} && {set} {{ {refuse} }}");
             }
@@ -312,23 +262,13 @@ impl Part<'_> {
             let _ = writeln!(flags, "let has_{} = {set};", field.name);
             names.push(format!("u32::from(has_{})", field.name));
             let value = tagged_form(&self.write_value(field)?);
-            let _ = writeln!(
-                fields,
-                "if has_{} {{ w.tagged_field({tag}, |w| {{ {value}; Ok(()) }})?; }}",
-                field.name
-            );
+            let _ = writeln!(fields, "if has_{} {{ w.tagged_field({tag}, |w| {{ {value}; Ok(()) }})?; }}", field.name);
         }
-        Ok(format!(
-            "{flags} w.unsigned_varint({});\n{fields}",
-            names.join(" + ")
-        ))
+        Ok(format!("{flags} w.unsigned_varint({});\n{fields}", names.join(" + ")))
     }
 
     fn refuse(&self, field: &Field) -> String {
-        format!(
-            "return not_in_version(\"{}.{}\", v);",
-            self.s.name, field.name
-        )
+        format!("return not_in_version(\"{}.{}\", v);", self.s.name, field.name)
     }
 
     /// Tagged fields in the order of their tags, which is that of the wire.
@@ -402,11 +342,7 @@ fn uses(body: &str, name: &str) -> bool {
 
 fn rust_type(field: &Field) -> String {
     let ty = field.ty.rust();
-    if field.optional {
-        format!("Option<{ty}>")
-    } else {
-        ty
-    }
+    if field.optional { format!("Option<{ty}>") } else { ty }
 }
 
 /// Kafka marks a null struct in another way where it is tagged.
@@ -426,13 +362,7 @@ fn rust_default(field: &Field) -> Option<String> {
 }
 
 fn default_value(field: &Field) -> String {
-    rust_default(field).unwrap_or_else(|| {
-        if field.optional {
-            "None".to_owned()
-        } else {
-            zero(&field.ty)
-        }
-    })
+    rust_default(field).unwrap_or_else(|| if field.optional { "None".to_owned() } else { zero(&field.ty) })
 }
 
 fn zero(ty: &Type) -> String {

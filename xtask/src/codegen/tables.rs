@@ -38,13 +38,8 @@ pub fn api_keys(schemas: &[Schema]) -> Result<String> {
         let name = request.name.trim_end_matches("Request");
         let response = schemas.iter().find(|s| s.name == format!("{name}Response"));
         let response = response.with_context(|| format!("{name} has no response"))?;
-        ensure!(
-            response.versions == request.versions,
-            "{name}: versions differ"
-        );
-        let key = request
-            .api_key
-            .with_context(|| format!("{name} has no key"))?;
+        ensure!(response.versions == request.versions, "{name}: versions differ");
+        let key = request.api_key.with_context(|| format!("{name} has no key"))?;
         apis.push((key, name, request, response));
     }
     apis.sort_by_key(|api| api.0);
@@ -53,11 +48,7 @@ pub fn api_keys(schemas: &[Schema]) -> Result<String> {
     let arm = |out: &mut String, name, value| writeln!(out, "Self::{name} => {value},");
     for (_, name, request, response) in &apis {
         let newest = request.versions.hi - i16::from(request.latest_unstable);
-        arm(
-            &mut versions,
-            name,
-            format!("{}..={newest}", request.versions.lo),
-        )?;
+        arm(&mut versions, name, format!("{}..={newest}", request.versions.lo))?;
         arm(&mut request_flexible, name, flexible_from(request))?;
         if *name == "ApiVersions" {
             // The client cannot know yet what the broker speaks, so this header never changed.
@@ -71,12 +62,7 @@ pub fn api_keys(schemas: &[Schema]) -> Result<String> {
         "//! The kinds of requests.\n\nuse std::fmt;\nuse std::ops::RangeInclusive;\n\n\
          use crate::error::UnknownCode;\n\n",
     );
-    out += &numbered_enum(
-        "ApiKey",
-        "The kind of a request, as its header names it.",
-        "API",
-        &values,
-    );
+    out += &numbered_enum("ApiKey", "The kind of a request, as its header names it.", "API", &values);
     let _ = write!(
         out,
         "impl ApiKey {{
@@ -108,11 +94,7 @@ pub fn api_keys(schemas: &[Schema]) -> Result<String> {
 }
 
 fn flexible_from(schema: &Schema) -> String {
-    if schema.flexible.is_empty() {
-        "i16::MAX".to_owned()
-    } else {
-        schema.flexible.lo.to_string()
-    }
+    if schema.flexible.is_empty() { "i16::MAX".to_owned() } else { schema.flexible.lo.to_string() }
 }
 
 /// `coordinator_records.rs`.
@@ -123,18 +105,11 @@ pub fn record_types(schemas: &[Schema]) -> String {
     );
     for (kind, name, topic) in [
         (Kind::Group, "GroupRecordType", "__consumer_offsets"),
-        (
-            Kind::Transaction,
-            "TransactionRecordType",
-            "__transaction_state",
-        ),
+        (Kind::Transaction, "TransactionRecordType", "__transaction_state"),
     ] {
-        let keys = schemas
-            .iter()
-            .filter(|s| s.kind == kind && s.role == Role::CoordinatorKey);
-        let mut values: Vec<(i16, &str)> = keys
-            .filter_map(|s| Some((s.api_key?, s.name.trim_end_matches("Key"))))
-            .collect();
+        let keys = schemas.iter().filter(|s| s.kind == kind && s.role == Role::CoordinatorKey);
+        let mut values: Vec<(i16, &str)> =
+            keys.filter_map(|s| Some((s.api_key?, s.name.trim_end_matches("Key")))).collect();
         values.sort_unstable();
         let about = format!(
             "The types of records in `{topic}`: the number before the key. The messages are named after it, with \
@@ -147,8 +122,7 @@ pub fn record_types(schemas: &[Schema]) -> String {
 
 /// An enum over 16-bit numbers, with its conversions and names.
 fn numbered_enum(name: &str, about: &str, what: &str, values: &[(i16, &str)]) -> String {
-    let (mut variants, mut from, mut names, mut all) =
-        <(String, String, String, String)>::default();
+    let (mut variants, mut from, mut names, mut all) = <(String, String, String, String)>::default();
     for (number, value) in values {
         let _ = writeln!(variants, "/// {number}\n{value} = {number},");
         let _ = writeln!(from, "{number} => Self::{value},");

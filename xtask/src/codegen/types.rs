@@ -83,11 +83,7 @@ impl Type {
 
     /// Writes a value; `value` is the field (`self.x`), or a reference to what is in it.
     pub fn write(&self, value: &str, is_reference: bool, flexible: &str) -> String {
-        let reference = if is_reference {
-            value.to_owned()
-        } else {
-            format!("&{value}")
-        };
+        let reference = if is_reference { value.to_owned() } else { format!("&{value}") };
         match self {
             Self::Bool => format!("w.bool({value})"),
             Self::Int(name) => format!("w.{name}({value})"),
@@ -109,9 +105,7 @@ impl Type {
             Self::Array(_) => ("array", "v, "),
             _ => bail!("{self:?} cannot be null"),
         };
-        Ok(format!(
-            "w.nullable_{kind}({value}.as_ref(), {version}{flexible})?"
-        ))
+        Ok(format!("w.nullable_{kind}({value}.as_ref(), {version}{flexible})?"))
     }
 }
 
@@ -138,10 +132,7 @@ impl Default {
             Some(other) => other.to_string(),
         };
         if text == "null" {
-            ensure!(
-                nullable || *ty == Type::Records,
-                "null default, but cannot be null"
-            );
+            ensure!(nullable || *ty == Type::Records, "null default, but cannot be null");
             return Ok(Self::Null);
         }
         match ty {
@@ -165,9 +156,7 @@ fn parse_int(name: &str, text: &str) -> Result<Default> {
         (i64::MAX, "i64::MAX"),
         (i64::MIN, "i64::MIN"),
     ];
-    let limit = limits
-        .iter()
-        .find(|(n, text)| *n == number && text.starts_with(name));
+    let limit = limits.iter().find(|(n, text)| *n == number && text.starts_with(name));
     Ok(match limit {
         Some((_, text)) => Default::Int((*text).to_owned()),
         None if number == 0 => Default::Zero,

@@ -24,10 +24,7 @@ pub fn cost<T>(work: impl FnOnce() -> T) -> (T, Cost) {
     PEAK.set(0);
     CALLS.set(0);
     let value = work();
-    let cost = Cost {
-        allocations: CALLS.get(),
-        peak_bytes: PEAK.get().unsigned_abs(),
-    };
+    let cost = Cost { allocations: CALLS.get(), peak_bytes: PEAK.get().unsigned_abs() };
     (value, cost)
 }
 

@@ -12,10 +12,7 @@ pub struct Vector {
 
 /// All of them.
 pub fn vectors() -> Vec<Vector> {
-    let files = [
-        include_str!("../golden.txt"),
-        include_str!("../golden-internal.txt"),
-    ];
+    let files = [include_str!("../golden.txt"), include_str!("../golden-internal.txt")];
     files.iter().flat_map(|f| f.lines()).map(parse).collect()
 }
 
