@@ -40,9 +40,6 @@ pub struct NetworkConfig {
     pub connections_max_idle_ms: Option<u64>,
     pub max_connections: usize,
     pub max_connections_per_ip: usize,
-    pub listen_backlog: i32,
-    pub send_buffer_bytes: Option<usize>,
-    pub receive_buffer_bytes: Option<usize>,
     pub fetch_max_bytes: i32,
     pub fetch_session_slots: usize,
     /// Partitions in one DescribeTopicPartitions response.
@@ -68,7 +65,6 @@ pub struct StorageConfig {
     pub cleaner_map_bytes: usize,
     pub checkpoint_interval_ms: i64,
     pub producer_id_expiration_ms: i64,
-    pub producer_id_expiration_check_interval_ms: i64,
 }
 
 /// How an internal topic is created.
@@ -173,9 +169,6 @@ fn network_config(layers: &Layers) -> NetworkConfig {
         connections_max_idle_ms: u64::try_from(layers.long(&network::CONNECTIONS_MAX_IDLE_MS)).ok(),
         max_connections: layers.unsigned(&network::MAX_CONNECTIONS) as usize,
         max_connections_per_ip: layers.unsigned(&network::MAX_CONNECTIONS_PER_IP) as usize,
-        listen_backlog: layers.int(&network::SOCKET_LISTEN_BACKLOG_SIZE),
-        send_buffer_bytes: limit(&network::SOCKET_SEND_BUFFER_BYTES),
-        receive_buffer_bytes: limit(&network::SOCKET_RECEIVE_BUFFER_BYTES),
         fetch_max_bytes: layers.int(&network::FETCH_MAX_BYTES),
         fetch_session_slots: layers.unsigned(&network::FETCH_SESSION_SLOTS) as usize,
         describe_partitions_max: layers.int(&network::MAX_REQUEST_PARTITION_SIZE_LIMIT),
@@ -199,7 +192,6 @@ fn storage_config(layers: &Layers) -> StorageConfig {
         cleaner_map_bytes: layers.unsigned(&storage::LOG_CLEANER_DEDUPE_BUFFER_SIZE) as usize,
         checkpoint_interval_ms: layers.long(&storage::LOG_FLUSH_OFFSET_CHECKPOINT_INTERVAL_MS),
         producer_id_expiration_ms: layers.long(&storage::PRODUCER_ID_EXPIRATION_MS),
-        producer_id_expiration_check_interval_ms: layers.long(&storage::PRODUCER_ID_EXPIRATION_CHECK_INTERVAL_MS),
     }
 }
 

@@ -101,8 +101,6 @@ keys! {
         .doc("How long offsets of a group without members are kept.");
     OFFSETS_RETENTION_CHECK_INTERVAL_MS = Key::long("offsets.retention.check.interval.ms", "600000").at_least(1).high()
         .doc("How often expired offsets are looked for.");
-    OFFSETS_COMMIT_TIMEOUT_MS = Key::int("offsets.commit.timeout.ms", "5000").at_least(1).high()
-        .doc("Time limit of a write of the group coordinator.");
     OFFSETS_TOPIC_NUM_PARTITIONS = Key::int("offsets.topic.num.partitions", "16").at_least(1).high()
         .doc("Partitions of __consumer_offsets when it is created. Kafka's default is 50; fewer files let one sync serve more groups.");
     OFFSETS_TOPIC_REPLICATION_FACTOR = Key::short("offsets.topic.replication.factor", "1").at_least(1).high()

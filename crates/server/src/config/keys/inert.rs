@@ -11,6 +11,7 @@ const SHARE: &str = "share groups are not built";
 const QUOTAS: &str = "quotas are not built";
 const METRICS: &str = "metrics are served over the admin HTTP interface";
 const THREADS: &str = "there are no such threads to size";
+const SOCKETS: &str = "the operating system sizes socket buffers and queues itself";
 const INTERNALS: &str = "it tunes an inside of Kafka's that is built differently here";
 
 /// Every key of Kafka 4.4 that is accepted without effect.
@@ -177,6 +178,11 @@ pub static ALL: &[Key] = &[
     Key::inert("num.network.threads", Int, Some("3"), THREADS).cluster_wide(),
     Key::inert("num.recovery.threads.per.data.dir", Int, Some("2"), THREADS).cluster_wide(),
     Key::inert("queued.max.requests", Int, Some("500"), THREADS),
+    Key::inert("socket.listen.backlog.size", Int, Some("50"), SOCKETS),
+    Key::inert("socket.receive.buffer.bytes", Int, Some("102400"), SOCKETS),
+    Key::inert("socket.send.buffer.bytes", Int, Some("102400"), SOCKETS),
+    Key::inert("offsets.commit.timeout.ms", Int, Some("5000"), INTERNALS),
+    Key::inert("producer.id.expiration.check.interval.ms", Int, Some("600000"), INTERNALS).internal(),
     Key::inert("connection.failed.authentication.delay.ms", Int, Some("100"), INTERNALS),
     Key::inert("cordoned.log.dirs", List, Some(""), INTERNALS),
     Key::inert("delete.records.purgatory.purge.interval.requests", Int, Some("1"), INTERNALS),

@@ -31,16 +31,10 @@ keys! {
         .doc("Bytes of requests that the broker holds at once; connections wait their turn. -1 for a limit by socket.request.max.bytes.");
     CONNECTIONS_MAX_IDLE_MS = Key::long("connections.max.idle.ms", "600000")
         .doc("Connections without traffic for this long are closed; negative for never.");
-    MAX_CONNECTIONS = Key::int("max.connections", "2147483647").at_least(0).cluster_wide()
+    MAX_CONNECTIONS = Key::int("max.connections", "2147483647").at_least(0)
         .doc("Connections to the whole broker; more have to wait.");
-    MAX_CONNECTIONS_PER_IP = Key::int("max.connections.per.ip", "2147483647").at_least(0).cluster_wide()
+    MAX_CONNECTIONS_PER_IP = Key::int("max.connections.per.ip", "2147483647").at_least(0)
         .doc("Connections from one address; more are closed.");
-    SOCKET_LISTEN_BACKLOG_SIZE = Key::int("socket.listen.backlog.size", "50").at_least(1)
-        .doc("Connections that the operating system may hold before they are accepted.");
-    SOCKET_SEND_BUFFER_BYTES = Key::int("socket.send.buffer.bytes", "102400").high()
-        .doc("SO_SNDBUF of connections; -1 leaves it to the operating system.");
-    SOCKET_RECEIVE_BUFFER_BYTES = Key::int("socket.receive.buffer.bytes", "102400").high()
-        .doc("SO_RCVBUF of connections; -1 leaves it to the operating system.");
     FETCH_MAX_BYTES = Key::int("fetch.max.bytes", "57671680").at_least(1024)
         .doc("Bytes in one Fetch response, whatever the request allows.");
     FETCH_SESSION_SLOTS = Key::int("max.incremental.fetch.session.cache.slots", "1000").at_least(0)

@@ -103,7 +103,7 @@ keys! {
 
     LOG_CLEANER_BACKOFF_MS = Key::long("log.cleaner.backoff.ms", "15000").at_least(0).cluster_wide()
         .doc("How often partitions that are due for compaction are looked for.");
-    LOG_CLEANER_DEDUPE_BUFFER_SIZE = Key::long("log.cleaner.dedupe.buffer.size", "134217728").cluster_wide()
+    LOG_CLEANER_DEDUPE_BUFFER_SIZE = Key::long("log.cleaner.dedupe.buffer.size", "134217728")
         .doc("Memory for the key map of one compaction.");
     LOG_CLEANER_DELETE_RETENTION_MS = Key::long("log.cleaner.delete.retention.ms", "86400000").at_least(0).cluster_wide()
         .doc("Default of delete.retention.ms.");
@@ -114,8 +114,6 @@ keys! {
     LOG_CLEANER_MAX_COMPACTION_LAG_MS = Key::long("log.cleaner.max.compaction.lag.ms", "9223372036854775807").at_least(1).cluster_wide()
         .doc("Default of max.compaction.lag.ms.");
 
-    PRODUCER_ID_EXPIRATION_MS = Key::int("producer.id.expiration.ms", "86400000").at_least(1).low().cluster_wide()
+    PRODUCER_ID_EXPIRATION_MS = Key::int("producer.id.expiration.ms", "86400000").at_least(1).low()
         .doc("Idle time after which a partition forgets a producer.");
-    PRODUCER_ID_EXPIRATION_CHECK_INTERVAL_MS = Key::int("producer.id.expiration.check.interval.ms", "600000").at_least(1).low().internal()
-        .doc("How often idle producers are looked for.");
 }

@@ -12,7 +12,7 @@ keys! {
         .doc("How often transactions that are over time are looked for.");
     EXPIRE_CHECK_INTERVAL_MS = Key::int("transaction.remove.expired.transaction.cleanup.interval.ms", "3600000").at_least(1).low()
         .doc("How often expired transactional ids are looked for.");
-    PARTITION_VERIFICATION_ENABLE = Key::boolean("transaction.partition.verification.enable", "true").low().cluster_wide()
+    PARTITION_VERIFICATION_ENABLE = Key::boolean("transaction.partition.verification.enable", "true").low()
         .doc("Whether partitions ask the coordinator before the first batch of a transaction.");
     STATE_LOG_NUM_PARTITIONS = Key::int("transaction.state.log.num.partitions", "16").at_least(1).high()
         .doc("Partitions of __transaction_state when it is created. Kafka's default is 50; fewer files let one sync serve more producers.");

@@ -49,6 +49,8 @@ fn decision_29_an_unmodified_server_properties_of_one_kraft_node_starts() {
             "inter.broker.listener.name",
             "num.network.threads",
             "num.io.threads",
+            "socket.send.buffer.bytes",
+            "socket.receive.buffer.bytes",
             "num.recovery.threads.per.data.dir",
             "share.coordinator.state.topic.replication.factor",
             "share.coordinator.state.topic.min.isr",
