@@ -186,8 +186,7 @@ pub(super) fn assign(
     if !terms.configured.is_ready() {
         return Ok(Assigned::Now(Goal::nothing(view)));
     }
-    let size = view.members().len() + terms.configured.tasks();
-    if !at_once && size > INLINE_LIMIT {
+    if !at_once && size(view, terms) > INLINE_LIMIT {
         return Ok(later(view, terms, group_id, group_epoch));
     }
     let (input, restricted) = input(view, terms);
@@ -306,7 +305,7 @@ fn held_back(view: &View<'_>, terms: &Terms<'_>, input: &StreamsInput, ideal: Ar
 /// back. After a failover the assignor is asked once, since what was held back is not known any more.
 pub(super) fn progress(view: &View<'_>, terms: &Terms<'_>) -> Option<Goal> {
     let moves = &view.soft.moves;
-    if terms.settings.num_warmup_replicas() == 0 || !terms.configured.is_ready() {
+    if !terms.configured.is_ready() {
         return None;
     }
     if let Some(ideal) = &moves.ideal {
@@ -325,12 +324,25 @@ pub(super) fn progress(view: &View<'_>, terms: &Terms<'_>) -> Option<Goal> {
         }
         return Some(held_back(view, terms, &input, ideal));
     }
-    if !moves.recheck || view.members().len() < 2 || view.members().len() + terms.configured.tasks() > INLINE_LIMIT {
+    if !moves.recheck || terms.settings.num_warmup_replicas() == 0 || size(view, terms) > INLINE_LIMIT {
         return None;
     }
     let (input, restricted) = input(view, terms);
     let ideal = terms.settings.assignor().assign(&input).ok()?;
     Some(aim(view, terms, &input, &restricted, ideal))
+}
+
+/// Whether a group that is too large for `progress` has to be assigned anew after a failover, since tasks are being warmed
+/// up and for whom is not known any more.
+pub(super) fn lost_sight(view: &View<'_>, terms: &Terms<'_>) -> bool {
+    view.soft.moves.recheck
+        && view.group.is_some_and(|group| group.warming > 0)
+        && terms.configured.is_ready()
+        && size(view, terms) > INLINE_LIMIT
+}
+
+fn size(view: &View<'_>, terms: &Terms<'_>) -> usize {
+    view.group.map_or(0, |group| group.members.len()) + 1 + terms.configured.tasks()
 }
 
 /// Keeps what was found out for the next time, and arms the timer of the earliest warm-up without progress.
@@ -410,7 +422,7 @@ pub(super) fn initial_delay_ended(ctx: &mut Ctx<'_, '_>, group_id: &KStr) {
         None => return,
     };
     let settings = Settings::of(ctx.env.config, group_id);
-    if epochs::assignment_delayed(group, &settings, &configured, group.members.len(), ctx.at.wall_ms) {
+    if epochs::assignment_delayed(group, &settings, &configured, group.members.len(), ctx.at.wall_ms).is_some() {
         return;
     }
     let outcome = {

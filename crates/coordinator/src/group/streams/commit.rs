@@ -8,7 +8,7 @@ use wire::messages::streams_group_heartbeat_response::{EndpointToPartitions, Sta
 
 use super::assign::{self, Computing, Goal};
 use super::description::{self, Description};
-use super::epochs::Look;
+use super::epochs::{Delayed, Look};
 use super::heartbeat::Beat;
 use super::intervals::{self, Waits};
 use super::member::{Member, MemberState};
@@ -35,7 +35,7 @@ pub(super) struct Outcome<'a> {
     /// The initial delay runs.
     pub delay: Option<Delay>,
     /// Why there is no new assignment.
-    pub delayed: Option<&'static str>,
+    pub delayed: Option<Delayed>,
     pub goal: Option<Goal>,
     pub computing: Option<(Computing, Option<Effect>)>,
     pub reported: Option<Arc<Reported>>,
@@ -69,8 +69,8 @@ pub(super) fn commit(
         soft.members.remove(old);
         timers::cancel_member(timers, group_id, old);
     }
-    if !soft.members.contains_key(&request.member_id) {
-        soft.members.insert(request.member_id.to_owned_detached(), SoftMember::default());
+    if !soft.members.contains_key(&beat.member_id) {
+        soft.members.insert(beat.member_id.clone(), SoftMember::default());
     }
     let endpoints_differ = keep_topology(beat, soft, group_id, effects, &mut outcome);
     if let Some((computing, effect)) = outcome.computing.take() {
@@ -241,7 +241,7 @@ fn statuses(beat: &Beat<'_>, soft: &Soft, outcome: &Outcome<'_>, shutdown: Optio
         let detail = format!("The member's topology epoch {mine} is behind the group's topology epoch {theirs}.");
         statuses.push(response::status(response::STALE_TOPOLOGY, detail));
     }
-    if let Some(delayed) = outcome.delayed {
+    if let Some(delayed) = outcome.delayed.and_then(Delayed::detail) {
         statuses.push(response::status(response::ASSIGNMENT_DELAYED, delayed));
     }
     if let Some((code, detail)) = soft.creation.detail(&outcome.look.configured, now_ms) {

@@ -377,27 +377,28 @@ fn internal_topics(
     subtopologies: &BTreeMap<KStr, ConfiguredSubtopology>,
     topics: &TopicImage,
 ) -> (Vec<InternalTopic>, Option<TopicStatus>) {
-    let each = subtopologies.values();
-    let internal = each.flat_map(|each| each.repartition_source_topics.iter().chain(&each.changelog_topics));
-    let internal: BTreeMap<&KStr, &InternalTopic> = internal.map(|topic| (&topic.name, topic)).collect();
-    let mut missing = Vec::new();
-    for topic in internal.into_values() {
-        match topics.get(&topic.name) {
-            None => {
-                let replication_factor = if topic.replication_factor == 0 { -1 } else { topic.replication_factor };
-                missing.push(InternalTopic { replication_factor, ..topic.clone() });
-            }
-            Some(existing) if existing.partitions != topic.partitions => {
-                let detail = format!(
-                    "Existing topic {} has different number of partitions: expected {}, found {}",
-                    topic.name, topic.partitions, existing.partitions
-                );
-                return (missing, Some(TopicStatus { code: StatusCode::IncorrectlyPartitionedTopics, detail }));
-            }
-            Some(_) => {}
+    let repartition = subtopologies.values().flat_map(|each| &each.repartition_source_topics);
+    let changelogs = subtopologies.values().flat_map(|each| &each.changelog_topics);
+    let repartition: BTreeMap<_, _> = repartition.map(|topic| (&topic.name, topic)).collect();
+    let changelogs: BTreeMap<_, _> = changelogs.map(|topic| (&topic.name, topic)).collect();
+    // Repartition topics first: a wrong changelog is often only the consequence of one.
+    for topic in repartition.values().chain(changelogs.values()) {
+        let Some(existing) = topics.get(&topic.name) else { continue };
+        if existing.partitions != topic.partitions {
+            let detail = format!(
+                "Existing topic {} has different number of partitions: expected {}, found {}",
+                topic.name, topic.partitions, existing.partitions
+            );
+            return (Vec::new(), Some(TopicStatus { code: StatusCode::IncorrectlyPartitionedTopics, detail }));
         }
     }
-    (missing, None)
+    let all: BTreeMap<_, _> = repartition.into_iter().chain(changelogs).collect();
+    let missing = all.into_values().filter(|topic| topics.get(&topic.name).is_none());
+    let missing = missing.map(|topic| {
+        let replication_factor = if topic.replication_factor == 0 { -1 } else { topic.replication_factor };
+        InternalTopic { replication_factor, ..topic.clone() }
+    });
+    (missing.collect(), None)
 }
 
 /// Topics whose metadata the group depends on, with those that its patterns match; ascending.

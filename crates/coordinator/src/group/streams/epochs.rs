@@ -50,17 +50,40 @@ pub(super) fn outdated(group: Option<&Group>, configured: &Configured, settings:
         || !settings.matches(group.assignment_configs.as_ref())
 }
 
-/// Whether the last computation is too recent for another one (S 3.7.2).
+/// Why there is no new assignment yet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Delayed {
+    InitialDelay,
+    /// The last computation is too recent (S 3.7.2).
+    Interval,
+    /// As `Interval`, but nobody configured it. Members are not told: a client that is told that the assignment is delayed
+    /// does not process what it has meanwhile (S 11.3.4).
+    Quietly,
+}
+
+impl Delayed {
+    /// The detail of the status, if there is one.
+    pub(super) fn detail(self) -> Option<&'static str> {
+        match self {
+            Delayed::InitialDelay => Some("Assignment delayed due to the configured initial rebalance delay."),
+            Delayed::Interval => Some("Assignment delayed due to the configured assignment interval."),
+            Delayed::Quietly => None,
+        }
+    }
+}
+
+/// Whether the last computation is too recent for another one (S 3.7.2, decision 14b).
 pub(super) fn assignment_delayed(
     group: &Group,
     settings: &Settings<'_>,
     configured: &Configured,
     members: usize,
     wall_ms: i64,
-) -> bool {
-    let interval_ms = i64::from(settings.assignment_interval_ms(members, configured.tasks()));
+) -> Option<Delayed> {
+    let (interval_ms, configured) = settings.assignment_interval(members, configured.tasks());
     let last_ms = group.assignment_timestamp_ms;
-    last_ms != 0 && interval_ms != 0 && wall_ms < last_ms + interval_ms
+    let too_recent = last_ms != 0 && interval_ms != 0 && wall_ms < last_ms + i64::from(interval_ms);
+    too_recent.then_some(if configured { Delayed::Interval } else { Delayed::Quietly })
 }
 
 /// The number of standbys of the last group record.

@@ -14,7 +14,7 @@ use wire::messages::streams_group_heartbeat_response::StreamsGroupHeartbeatRespo
 use super::assign::{self, Assigned, Goal, Terms, Updated, View};
 use super::commit::{self, Delay, Outcome};
 use super::configure::Configured;
-use super::epochs;
+use super::epochs::{self, Delayed};
 use super::error::Failure;
 use super::join::{Entrant, Place, Topologies, TopologyChange, check_size};
 use super::member::{Member, Owned};
@@ -52,6 +52,7 @@ fn join_or_heartbeat(
 ) -> Result<StreamsGroupHeartbeatResponse, Failure> {
     let place = Place::of(ctx.state, ctx.soft, request)?;
     let config: &GroupConfigs = ctx.env.config;
+    let known_member = place.group().and_then(|group| group.members.get_key_value(&request.member_id));
     let beat = Beat {
         at: ctx.at,
         caller,
@@ -59,6 +60,7 @@ fn join_or_heartbeat(
         settings: Settings::of(config, &request.group_id),
         topics: ctx.env.topics,
         group: place.group(),
+        member_id: known_member.map_or_else(|| request.member_id.to_owned_detached(), |(id, _)| id.clone()),
         members_total: ctx.env.members_total,
     };
     check_size(beat.group, request, config.broker.streams_max_size)?;
@@ -89,6 +91,8 @@ pub(super) struct Beat<'a> {
     pub topics: &'a TopicImage,
     /// None: this join makes it.
     pub group: Option<&'a Group>,
+    /// The state's own, or a copy: never a piece of a frame.
+    pub member_id: KStr,
     pub members_total: u32,
 }
 
@@ -96,7 +100,7 @@ pub(super) struct Beat<'a> {
 struct Course {
     group_epoch: i32,
     assignment_epoch: i32,
-    delayed: Option<&'static str>,
+    delayed: Option<Delayed>,
     goal: Option<Goal>,
     computing: Option<(assign::Computing, Option<Effect>)>,
 }
@@ -119,7 +123,7 @@ impl<'a> Beat<'a> {
         owned: Option<&Owned>,
         records: &mut Vec<Record>,
     ) -> Result<Outcome<'a>, Failure> {
-        let (group_id, member_id) = (self.group_id(), &self.request.member_id);
+        let (group_id, member_id) = (self.group_id(), &self.member_id);
         let mut member = entrant.member.clone();
         if let Some((old_id, old)) = entrant.replaced {
             self.replace_static(old_id, old, &member, records);
@@ -147,7 +151,7 @@ impl<'a> Beat<'a> {
         if let Some(owned) = owned.filter(|_| look.configured.is_ready() && !is_stale) {
             check_owned(self.request, owned, &look.configured)?;
         }
-        let reported = reported_offsets(self.request, soft)?;
+        let reported = reported_offsets(self.request, soft, topology)?;
 
         let updated = Updated {
             member_id,
@@ -275,8 +279,11 @@ impl<'a> Beat<'a> {
             goal: None,
             computing: None,
         };
-        let outdated = needs_epoch || epochs::outdated(self.group, terms.configured, terms.settings);
-        let up_to_date = !outdated && before.epoch == before.assignment_epoch;
+        let assigned = before.epoch == before.assignment_epoch;
+        let outdated = needs_epoch
+            || epochs::outdated(self.group, terms.configured, terms.settings)
+            || (assigned && assign::lost_sight(view, terms));
+        let up_to_date = !outdated && assigned;
         let progress = if up_to_date { assign::progress(view, terms) } else { None };
         let progressed = progress.as_ref().is_some_and(|goal| goal.differs(view));
         if outdated || progressed {
@@ -291,13 +298,13 @@ impl<'a> Beat<'a> {
             return Ok(course);
         }
         if waits {
-            course.delayed = Some("Assignment delayed due to the configured initial rebalance delay.");
+            course.delayed = Some(Delayed::InitialDelay);
         } else if course.group_epoch > course.assignment_epoch {
             let members = before.members.len().max(1);
-            if !topology_replaced
-                && epochs::assignment_delayed(before, terms.settings, terms.configured, members, self.at.wall_ms)
-            {
-                course.delayed = Some("Assignment delayed due to the configured assignment interval.");
+            let wall_ms = self.at.wall_ms;
+            let delayed = epochs::assignment_delayed(before, terms.settings, terms.configured, members, wall_ms);
+            if let Some(delayed) = delayed.filter(|_| !topology_replaced) {
+                course.delayed = Some(delayed);
                 return Ok(course);
             }
             match assign::assign(view, terms, self.group_id(), course.group_epoch, topology_replaced)? {
@@ -327,7 +334,7 @@ impl<'a> Beat<'a> {
         owned: Option<&Owned>,
     ) -> Result<Option<Member>, Failure> {
         let nothing = TaskAssignment::default();
-        let member_id = &self.request.member_id;
+        let member_id = &self.member_id;
         let computed = course.goal.as_ref().and_then(|goal| goal.target.get(member_id));
         let target = match computed {
             Some(target) => target,
@@ -363,7 +370,11 @@ fn check_owned(request: &StreamsGroupHeartbeatRequest, owned: &Owned, configured
 }
 
 /// S 2.2.8: the offsets that the member reports now, beside those it reported before; none if it reports none.
-fn reported_offsets(request: &StreamsGroupHeartbeatRequest, soft: &Soft) -> Result<Option<Arc<Reported>>, Failure> {
+fn reported_offsets(
+    request: &StreamsGroupHeartbeatRequest,
+    soft: &Soft,
+    topology: &Topology,
+) -> Result<Option<Arc<Reported>>, Failure> {
     if request.task_offsets.is_none() && request.task_end_offsets.is_none() {
         return Ok(None);
     }
@@ -375,15 +386,17 @@ fn reported_offsets(request: &StreamsGroupHeartbeatRequest, soft: &Soft) -> Resu
         if let Some(sent) = sent {
             kept.clear();
             for offset in sent {
-                keep_offset(offset, kept)?;
+                keep_offset(offset, topology, kept)?;
             }
         }
     }
     Ok(Some(Arc::new(reported)))
 }
 
-fn keep_offset(sent: &TaskOffset, kept: &mut BTreeMap<TaskId, i64>) -> Result<(), Failure> {
-    let task = TaskId { subtopology: sent.subtopology_id.to_owned_detached(), partition: sent.partition };
+fn keep_offset(sent: &TaskOffset, topology: &Topology, kept: &mut BTreeMap<TaskId, i64>) -> Result<(), Failure> {
+    let known = topology.subtopologies.get_key_value(&sent.subtopology_id).map(|(id, _)| id.clone());
+    let subtopology = known.unwrap_or_else(|| sent.subtopology_id.to_owned_detached());
+    let task = TaskId { subtopology, partition: sent.partition };
     if kept.insert(task, sent.offset).is_some() {
         return Err(Failure::invalid(format!(
             "Task offsets contain a duplicate entry for subtopology {} and partition {}.",

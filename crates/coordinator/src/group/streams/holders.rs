@@ -35,6 +35,11 @@ impl Index {
         }
     }
 
+    #[cfg(test)]
+    pub(super) fn sorted(&self) -> std::collections::BTreeMap<TaskId, std::collections::BTreeMap<KStr, u32>> {
+        self.0.iter().map(|(task, processes)| (task.clone(), processes.iter().cloned().collect())).collect()
+    }
+
     fn remove(&mut self, task: &TaskId, process_id: &KStr) {
         let Some(processes) = self.0.get_mut(task) else { return };
         if let Some(at) = processes.iter().position(|(id, _)| id == process_id) {

@@ -44,6 +44,11 @@ impl Creation {
         topics
     }
 
+    /// No answer will come to what was asked for.
+    pub(super) fn nothing_in_flight(&mut self) {
+        self.in_flight.clear();
+    }
+
     fn answered(&mut self, failures: Vec<(KStr, String)>, unauthorized: Vec<KStr>, until_ms: u64) {
         self.in_flight.clear();
         self.unauthorized = unauthorized;

@@ -176,5 +176,9 @@ pub(crate) fn replay(state: &mut State, _position: Position, record: Record) {
     replay::replay(state, record);
 }
 
-/// Nothing is done before the next heartbeat of a member, which looks at the configuration anyway (S 3.4.4, 9.6.7).
-pub(crate) fn config_changed(_ctx: &mut Ctx<'_, '_>, _group_id: &KStr) {}
+/// The next heartbeat of a member looks at the configuration (S 3.4.4, 9.6.7); moves that are held back too.
+pub(crate) fn config_changed(ctx: &mut Ctx<'_, '_>, group_id: &KStr) {
+    if let Some(soft) = ctx.soft.streams.get_mut(group_id) {
+        soft.moves.dirty = true;
+    }
+}

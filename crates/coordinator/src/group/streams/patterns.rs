@@ -42,9 +42,16 @@ impl Patterns {
         self.again = true;
     }
 
+    /// No answer will come to what was asked.
+    pub(super) fn nothing_in_flight(&mut self) {
+        self.asked = false;
+        self.again = true;
+    }
+
     /// The question, if one is due.
     pub(super) fn ask(&mut self, group_id: &KStr, topology: &Topology) -> Option<Effect> {
-        if !topology.has_patterns() || self.asked || !(self.again || !self.cover(topology)) {
+        let answered = !self.again && self.cover(topology);
+        if !topology.has_patterns() || self.asked || answered {
             return None;
         }
         self.asked = true;

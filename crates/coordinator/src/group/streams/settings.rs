@@ -145,7 +145,9 @@ impl<'a> Settings<'a> {
         }
     }
 
-    pub(super) fn assignment_interval_ms(&self, members: usize, tasks: usize) -> i32 {
+    /// Least time between two assignments, and whether somebody configured it; else it follows the size of the group
+    /// (decision 14b).
+    pub(super) fn assignment_interval(&self, members: usize, tasks: usize) -> (i32, bool) {
         let broker = self.broker;
         let own = self.group.streams_assignment_interval_ms.map(|interval| {
             interval.clamp(
@@ -153,8 +155,10 @@ impl<'a> Settings<'a> {
                 broker.streams_max_assignment_interval_ms.max(broker.streams_min_assignment_interval_ms),
             )
         });
-        own.or(broker.streams_assignment_interval_ms)
-            .unwrap_or_else(|| interval::assignment_interval_ms(broker, members, tasks))
+        match own.or(broker.streams_assignment_interval_ms) {
+            Some(configured) => (configured, true),
+            None => (interval::assignment_interval_ms(broker, members, tasks), !broker.heartbeat_adaptive),
+        }
     }
 
     /// An interval that somebody configured is sent exactly (decision 13).

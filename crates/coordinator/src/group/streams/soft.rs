@@ -10,7 +10,7 @@ use super::configure::Configured;
 use super::description::Description;
 use super::endpoints::Endpoints;
 use super::internal_topics::Creation;
-use super::member::MemberState;
+use super::member::{Member, MemberState};
 use super::patterns::Patterns;
 use super::settings::Settings;
 use super::timers::{self, Timer};
@@ -58,6 +58,13 @@ pub(super) struct SoftMember {
     pub revoking_at_epoch: i32,
 }
 
+impl SoftMember {
+    /// All that can be known of a member that is only in the log.
+    fn of_log(member: &Member) -> SoftMember {
+        SoftMember { endpoints_unknown: true, revoking_at_epoch: member.epoch, ..SoftMember::default() }
+    }
+}
+
 /// Offsets of task state, as last sent (S 2.2.8).
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Reported {
@@ -89,8 +96,7 @@ pub(crate) fn loaded(group: &Group, group_id: &KStr, soft: &mut ShardSoft, at: M
     let mut kept = Soft::default();
     kept.moves.recheck = group.topology.as_ref().is_some_and(|topology| topology.is_stateful());
     for (member_id, member) in &group.members {
-        let known = SoftMember { endpoints_unknown: true, revoking_at_epoch: member.epoch, ..SoftMember::default() };
-        kept.members.insert(member_id.clone(), known);
+        kept.members.insert(member_id.clone(), SoftMember::of_log(member));
         timers::renew_session(&mut soft.timers, at, &settings, group_id, member_id);
         if member.state == MemberState::UnrevokedTasks {
             timers::arm_rebalance(&mut soft.timers, at, group_id, member_id, member.metadata.rebalance_timeout_ms);
@@ -101,12 +107,12 @@ pub(crate) fn loaded(group: &Group, group_id: &KStr, soft: &mut ShardSoft, at: M
 
 /// A write was refused: what was assumed of it is forgotten, the rest is looked at again with the next heartbeat.
 /// Which group it was is not known; the repair harms no other.
-pub(crate) fn refused(state: &State, soft: &mut ShardSoft, at: Moment, _env: &mut Env<'_>) {
+pub(crate) fn refused(state: &State, soft: &mut ShardSoft, at: Moment, env: &mut Env<'_>) {
     let mut ids: Vec<KStr> = soft.streams.keys().cloned().collect();
     ids.sort();
     for group_id in ids {
         match state.group(&group_id) {
-            Some(AnyGroup::Streams(group)) => repair(group, &group_id, soft, at),
+            Some(AnyGroup::Streams(group)) => repair(group, &group_id, soft, at, env),
             // S 2.8.3: the initial delay of a group that was not created goes on.
             _ => {
                 soft.streams.remove(&group_id);
@@ -115,7 +121,8 @@ pub(crate) fn refused(state: &State, soft: &mut ShardSoft, at: Moment, _env: &mu
     }
 }
 
-fn repair(group: &Group, group_id: &KStr, soft: &mut ShardSoft, at: Moment) {
+fn repair(group: &Group, group_id: &KStr, soft: &mut ShardSoft, at: Moment, env: &Env<'_>) {
+    let settings = Settings::of(env.config, group_id);
     let Some(kept) = soft.streams.get_mut(group_id) else { return };
     kept.members.retain(|member_id, _| group.members.contains_key(member_id));
     kept.configured = None;
@@ -123,7 +130,18 @@ fn repair(group: &Group, group_id: &KStr, soft: &mut ShardSoft, at: Moment) {
     kept.computing = None;
     kept.moves.reset();
     kept.endpoints.changed();
+    // What was asked of the server went with the write.
+    kept.creation.nothing_in_flight();
+    kept.patterns.nothing_in_flight();
     for (member_id, member) in &group.members {
+        if !kept.members.contains_key(member_id) {
+            kept.members.insert(member_id.clone(), SoftMember::of_log(member));
+        }
+        // Its timer fired, or it left, and that it is gone was not written.
+        let session = Timer::Session { group_id: group_id.clone(), member_id: member_id.clone() };
+        if soft.timers.deadline(&shard::Timer::Streams(session)).is_none() {
+            timers::renew_session(&mut soft.timers, at, &settings, group_id, member_id);
+        }
         let revoking = member.state == MemberState::UnrevokedTasks;
         let timer = Timer::Rebalance { group_id: group_id.clone(), member_id: member_id.clone() };
         let timer = shard::Timer::Streams(timer);

@@ -15,6 +15,7 @@ use wire::messages::streams_group_heartbeat_request as hb;
 use wire::messages::streams_group_heartbeat_response as hbr;
 use wire::messages::streams_group_topology_description_update_request as description;
 use wire::messages::txn_offset_commit_request as txn;
+use wire::messages::txn_offset_commit_response::TxnOffsetCommitResponse;
 
 use crate::record::Record;
 
@@ -389,6 +390,15 @@ pub(super) fn txn_commit(body: &Value) -> txn::TxnOffsetCommitRequest {
             ..Default::default()
         }),
     }
+}
+
+pub(super) fn txn_committed(answer: &TxnOffsetCommitResponse) -> Value {
+    let topics = answer.topics.iter().map(|topic| {
+        let partitions = topic.partitions.iter();
+        let partitions = partitions.map(|p| json!({"partitionIndex": p.partition_index, "errorCode": p.error_code}));
+        json!({"name": topic.name.as_str(), "partitions": partitions.collect::<Value>()})
+    });
+    json!({"topics": topics.collect::<Value>()})
 }
 
 pub(super) fn offset_fetch(group: &Value) -> fetch::OffsetFetchRequestGroup {

@@ -1,9 +1,21 @@
 //! Tests of streams groups over a whole shard.
 
+mod admin;
+mod app;
+mod endpoints;
+mod large;
 mod matching;
 mod messages;
 mod oracle;
+mod pace;
+mod patterns;
+mod persistence;
+mod reconcile;
+mod refused;
 mod scenarios;
+mod server;
+mod updates;
+mod warmups;
 
 use std::collections::BTreeSet;
 
@@ -14,7 +26,8 @@ pub(super) fn round_robin(input: &StreamsInput) -> StreamsTarget {
     let count = input.members.len();
     let mut dealt = vec![TaskAssignment::default(); count];
     let tasks = input.subtopologies.iter().flat_map(|subtopology| {
-        (0..subtopology.tasks).map(move |partition| (subtopology, TaskId { subtopology: subtopology.id.clone(), partition }))
+        (0..subtopology.tasks)
+            .map(move |partition| (subtopology, TaskId { subtopology: subtopology.id.clone(), partition }))
     });
     for (turn, (subtopology, task)) in tasks.enumerate() {
         insert_task(&mut dealt[turn % count].active, &task);

@@ -5,13 +5,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value, json};
-use wire::KStr;
 
 use super::matching::{Language, Vars, at, fill, mismatch};
-use super::messages::{self, number, text};
-use crate::command::{Caller, Command};
-use crate::config::{BrokerConfig, GroupOverrides};
-use crate::outcome::{Effect, InternalTopic, Reply};
+use super::messages;
+use super::server::{answer, overrides};
+use crate::config::BrokerConfig;
 use crate::testing::Bench;
 
 /// Scenarios that are not about the coordinator alone: authorisation, other APIs, topic ids, checks of configs.
@@ -28,7 +26,7 @@ macro_rules! files {
 enum Stop {
     Failed(String),
     /// It needs something that is not played here.
-    Unsupported(String),
+    Unsupported,
 }
 
 #[test]
@@ -62,7 +60,7 @@ fn conformance_scenarios_hold() {
             }
             match suite.run(scenario, &file["defaults"]) {
                 Ok(()) => passed += 1,
-                Err(Stop::Unsupported(_)) => _ = skipped.insert(id.to_owned()),
+                Err(Stop::Unsupported) => _ = skipped.insert(id.to_owned()),
                 Err(Stop::Failed(why)) => failures.push(format!("{id}: {why}")),
             }
         }
@@ -108,11 +106,11 @@ impl Suite {
 }
 
 /// One scenario on a bench of its own.
-struct Run<'a> {
+pub(super) struct Run<'a> {
     suite: &'a Suite,
-    bench: Bench,
+    pub bench: Bench,
     vars: Vars,
-    overrides: BTreeMap<String, String>,
+    pub overrides: BTreeMap<String, String>,
 }
 
 impl<'a> Run<'a> {
@@ -137,7 +135,7 @@ impl<'a> Run<'a> {
         Run { suite, bench: Bench::with_config(broker), vars, overrides: BTreeMap::new() }
     }
 
-    fn group(&self) -> String {
+    pub(super) fn group(&self) -> String {
         self.vars["g"].as_str().expect("a group id").to_owned()
     }
 
@@ -157,7 +155,7 @@ impl<'a> Run<'a> {
                 other => self.overrides.insert(name.clone(), other.to_string()),
             };
         }
-        let overrides = overrides(&self.overrides).ok_or_else(|| Stop::Unsupported(format!("configs {configs:?}")))?;
+        let overrides = overrides(&self.overrides).ok_or(Stop::Unsupported)?;
         let group = self.group();
         self.bench.configure_group(&group, overrides);
         Ok(())
@@ -179,7 +177,7 @@ impl<'a> Run<'a> {
                     return Ok(());
                 }
                 "alter" => {
-                    let configs = arg.as_object().ok_or_else(|| Stop::Unsupported("alter of another group".into()))?;
+                    let configs = arg.as_object().ok_or(Stop::Unsupported)?;
                     return self.alter(configs);
                 }
                 "set" => {
@@ -222,7 +220,7 @@ impl<'a> Run<'a> {
                 _ => {}
             }
         }
-        Err(Stop::Unsupported(format!("step {step}")))
+        Err(Stop::Unsupported)
     }
 
     fn steps(&mut self, steps: &Value) -> Result<(), Stop> {
@@ -286,7 +284,7 @@ impl<'a> Run<'a> {
         let client = step["clientId"].as_str().unwrap_or("conformance");
         let deadline = self.bench.now().mono_ms + step["until"].as_u64().unwrap_or(0);
         loop {
-            let answer = self.answer(api, version, client, &body)?;
+            let answer = answer(self, api, version, client, &body).ok_or(Stop::Unsupported)?;
             match self.check(step, definition, &answer) {
                 Err(Stop::Failed(_)) if self.bench.now().mono_ms < deadline => {
                     self.bench.advance(step["every"].as_u64().unwrap_or(100));
@@ -296,144 +294,6 @@ impl<'a> Run<'a> {
                     return Err(Stop::Failed(format!("{name} {}: {why} {said}", step[name])));
                 }
                 other => return other,
-            }
-        }
-    }
-
-    /// The answer of the shard, or of the little bit of server that is played here.
-    fn answer(&mut self, api: &str, version: i16, client: &str, body: &Value) -> Result<Value, Stop> {
-        let unsupported = || Stop::Unsupported(format!("{api} v{version}"));
-        let caller =
-            Caller { client_id: KStr::copy(client), client_host: KStr::from("/127.0.0.1"), api_version: version };
-        let answer = match api {
-            "StreamsGroupHeartbeat" => {
-                let request = Box::new(messages::heartbeat(body));
-                let Reply::StreamsGroupHeartbeat(answer) =
-                    self.bench.ask(Command::StreamsGroupHeartbeat(caller, request))
-                else {
-                    panic!("another reply")
-                };
-                messages::heartbeat_answer(&answer, version)
-            }
-            "StreamsGroupDescribe" => {
-                let include = body["includeTopologyDescription"].as_bool().unwrap_or(false);
-                let mut groups = Vec::new();
-                for group_id in body["groupIds"].as_array().into_iter().flatten() {
-                    let group_id = KStr::copy(group_id.as_str().expect("a group id"));
-                    let caller = caller.clone();
-                    let command =
-                        Command::StreamsGroupDescribe { caller, group_id, include_topology_description: include };
-                    let Reply::StreamsGroupDescribe(group) = self.bench.ask(command) else { panic!("another reply") };
-                    let mut group = messages::described(&group, version);
-                    if body["includeAuthorizedOperations"] == true {
-                        group["authorizedOperations"] = json!(3400);
-                    }
-                    groups.push(group);
-                }
-                json!({"groups": groups})
-            }
-            "StreamsGroupTopologyDescriptionUpdate" => {
-                let request = Box::new(messages::description_update(body));
-                let Reply::StreamsTopologyDescriptionUpdate(answer) =
-                    self.bench.ask(Command::StreamsTopologyDescriptionUpdate(caller, request))
-                else {
-                    panic!("another reply")
-                };
-                json!({"errorCode": answer.error_code})
-            }
-            "ListGroups" => {
-                let names = |field: &str| {
-                    let names = body[field].as_array().into_iter().flatten().filter_map(Value::as_str);
-                    names.map(KStr::copy).collect()
-                };
-                let command = Command::ListGroups { states: names("statesFilter"), types: names("typesFilter") };
-                let Reply::ListGroups(groups) = self.bench.ask(command) else { panic!("another reply") };
-                messages::listed(&groups, version)
-            }
-            "DeleteGroups" => {
-                let mut results = Vec::new();
-                for name in body["groupsNames"].as_array().into_iter().flatten() {
-                    let group_id = KStr::copy(name.as_str().expect("a group id"));
-                    let Reply::DeleteGroup(result) = self.bench.ask(Command::DeleteGroup { group_id }) else {
-                        panic!("another reply")
-                    };
-                    results.push(messages::deleted(&result));
-                }
-                json!({"results": results})
-            }
-            "OffsetCommit" if version < 10 => {
-                let request = Box::new(messages::offset_commit(body));
-                let Reply::OffsetCommit(answer) = self.bench.ask(Command::OffsetCommit(caller, request)) else {
-                    panic!("another reply")
-                };
-                messages::committed(&answer)
-            }
-            "OffsetFetch" if version < 10 => {
-                let mut groups = Vec::new();
-                for group in body["groups"].as_array().into_iter().flatten() {
-                    let group = Box::new(messages::offset_fetch(group));
-                    let command = Command::OffsetFetch { caller: caller.clone(), group, require_stable: false };
-                    let Reply::OffsetFetch(answer) = self.bench.ask(command) else { panic!("another reply") };
-                    groups.push(messages::fetched(&answer));
-                }
-                json!({"groups": groups})
-            }
-            "OffsetDelete" => {
-                let request = Box::new(messages::offset_delete(body));
-                let Reply::OffsetDelete(answer) = self.bench.ask(Command::OffsetDelete(caller, request)) else {
-                    panic!("another reply")
-                };
-                messages::offsets_deleted(&answer)
-            }
-            "IncrementalAlterConfigs" => self.alter_configs(body)?,
-            "CreatePartitions" => {
-                for topic in body["topics"].as_array().into_iter().flatten() {
-                    self.bench.set_topic(&text(topic, "name"), number(topic, "count", 0) as i32);
-                }
-                json!({"results": [{"errorCode": 0}]})
-            }
-            _ => return Err(unsupported()),
-        };
-        self.carry_out_effects();
-        Ok(answer)
-    }
-
-    fn alter_configs(&mut self, body: &Value) -> Result<Value, Stop> {
-        let mut changed = self.overrides.clone();
-        for config in body["resources"][0]["configs"].as_array().into_iter().flatten() {
-            changed.insert(text(config, "name").to_string(), text(config, "value").to_string());
-        }
-        let overrides = overrides(&changed).ok_or_else(|| Stop::Unsupported(format!("configs {changed:?}")))?;
-        match overrides.check(&self.bench.config().broker) {
-            Err(message) => Ok(json!({"responses": [{"errorCode": 40, "errorMessage": message}]})),
-            Ok(()) => {
-                self.overrides = changed;
-                let group = self.group();
-                self.bench.configure_group(&group, overrides);
-                Ok(json!({"responses": [{"errorCode": 0}]}))
-            }
-        }
-    }
-
-    /// What the server does for the coordinator.
-    fn carry_out_effects(&mut self) {
-        for effect in self.bench.effects() {
-            match effect {
-                Effect::CreateInternalTopics { group_id, topics } => {
-                    let mut failures = Vec::new();
-                    for topic in topics {
-                        match refusal(&topic) {
-                            Some(message) => failures.push((topic.name, message)),
-                            None => _ = self.bench.set_topic(&topic.name, topic.partitions),
-                        }
-                    }
-                    self.bench.ask(Command::InternalTopicsCreated { group_id, failures, unauthorized: Vec::new() });
-                }
-                Effect::ComputeAssignment { group_id, group_epoch, input } => {
-                    let target = input.compute();
-                    self.bench.ask(Command::AssignmentReady { group_id, group_epoch, target });
-                }
-                Effect::ResolveRegex { .. } => {}
             }
         }
     }
@@ -473,40 +333,4 @@ fn is_named(fields: &Map<String, Value>, at: usize, names: &[&str], language: &L
     let Some(first) = fields.keys().next() else { return at >= names.len() };
     let is_field = !first.starts_with('$') && first.parse::<i64>().is_err() && !first.contains('.');
     at >= names.len() || names.contains(&first.as_str()) || language.short.contains_key(first) || is_field
-}
-
-/// Why a server of one node would not create the topic.
-fn refusal(topic: &InternalTopic) -> Option<String> {
-    let known = ["cleanup.policy", "segment.bytes", "retention.ms", "message.timestamp.type"];
-    let unknown = topic.configs.iter().find(|(key, _)| !known.contains(&key.as_str()));
-    if let Some((key, _)) = unknown {
-        return Some(format!("Unknown topic config name: {key}"));
-    }
-    (topic.replication_factor > 1).then(|| "Replication factor is larger than the number of brokers".to_owned())
-}
-
-/// Group configs by Kafka's names; `None` for one that is not known here.
-fn overrides(configs: &BTreeMap<String, String>) -> Option<GroupOverrides> {
-    let mut overrides = GroupOverrides::default();
-    for (name, value) in configs {
-        let number = value.parse::<i64>().ok();
-        let int = number.map(|number| number as i32);
-        match name.as_str() {
-            "streams.session.timeout.ms" => overrides.streams_session_timeout_ms = Some(int?),
-            "streams.heartbeat.interval.ms" => overrides.streams_heartbeat_interval_ms = Some(int?),
-            "streams.num.standby.replicas" => overrides.streams_num_standby_replicas = Some(int?),
-            "streams.initial.rebalance.delay.ms" => overrides.streams_initial_rebalance_delay_ms = Some(int?),
-            "streams.assignment.interval.ms" => overrides.streams_assignment_interval_ms = Some(int?),
-            "streams.task.offset.interval.ms" => overrides.streams_task_offset_interval_ms = Some(int?),
-            "streams.num.warmup.replicas" => overrides.streams_num_warmup_replicas = Some(int?),
-            "streams.acceptable.recovery.lag" => overrides.streams_acceptable_recovery_lag = Some(number?),
-            "streams.assignor.name" => overrides.streams_assignor_name = Some(KStr::copy(value)),
-            "streams.rack.aware.assignment.tags" => {
-                let tags = value.split(',').filter(|tag| !tag.is_empty()).map(KStr::copy);
-                overrides.streams_rack_aware_assignment_tags = Some(tags.collect());
-            }
-            _ => return None,
-        }
-    }
-    Some(overrides)
 }
