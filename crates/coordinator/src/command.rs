@@ -3,11 +3,10 @@
 use std::sync::Arc;
 
 use wire::messages::{
-    consumer_group_heartbeat_request::ConsumerGroupHeartbeatRequest,
-    heartbeat_request::HeartbeatRequest, join_group_request::JoinGroupRequest,
-    leave_group_request::LeaveGroupRequest, offset_commit_request::OffsetCommitRequest,
-    offset_delete_request::OffsetDeleteRequest, offset_fetch_request::OffsetFetchRequestGroup,
-    streams_group_heartbeat_request::StreamsGroupHeartbeatRequest,
+    consumer_group_heartbeat_request::ConsumerGroupHeartbeatRequest, heartbeat_request::HeartbeatRequest,
+    join_group_request::JoinGroupRequest, leave_group_request::LeaveGroupRequest,
+    offset_commit_request::OffsetCommitRequest, offset_delete_request::OffsetDeleteRequest,
+    offset_fetch_request::OffsetFetchRequestGroup, streams_group_heartbeat_request::StreamsGroupHeartbeatRequest,
     streams_group_topology_description_update_request::StreamsGroupTopologyDescriptionUpdateRequest,
     sync_group_request::SyncGroupRequest, txn_offset_commit_request::TxnOffsetCommitRequest,
 };
@@ -127,10 +126,7 @@ impl Command {
             | Command::InternalTopicsCreated { group_id, .. }
             | Command::AssignmentReady { group_id, .. }
             | Command::RegexResolved { group_id, .. } => group_id,
-            Command::ListGroups { .. }
-            | Command::TxnMarker(_)
-            | Command::Wakeup
-            | Command::TopicsChanged { .. } => {
+            Command::ListGroups { .. } | Command::TxnMarker(_) | Command::Wakeup | Command::TopicsChanged { .. } => {
                 return None;
             }
         })

@@ -33,16 +33,8 @@ pub trait IdSource {
     /// A UUID in its usual text form with dashes, as classic member ids use it (C M-7).
     fn uuid_text(&mut self) -> String {
         let b = self.uuid().0;
-        let hex =
-            |r: std::ops::Range<usize>| b[r].iter().map(|x| format!("{x:02x}")).collect::<String>();
-        format!(
-            "{}-{}-{}-{}-{}",
-            hex(0..4),
-            hex(4..6),
-            hex(6..8),
-            hex(8..10),
-            hex(10..16)
-        )
+        let hex = |r: std::ops::Range<usize>| b[r].iter().map(|x| format!("{x:02x}")).collect::<String>();
+        format!("{}-{}-{}-{}-{}", hex(0..4), hex(4..6), hex(6..8), hex(8..10), hex(10..16))
     }
 
     /// `prefix` + "-" + UUID text.

@@ -5,13 +5,11 @@ use std::sync::Arc;
 use wire::KStr;
 use wire::messages::{
     consumer_group_describe_response as consumer_describe,
-    consumer_group_heartbeat_response::ConsumerGroupHeartbeatResponse,
-    delete_groups_response::DeletableGroupResult,
-    describe_groups_response::DescribedGroup as DescribedClassicGroup,
-    heartbeat_response::HeartbeatResponse, join_group_response::JoinGroupResponse,
-    leave_group_response::LeaveGroupResponse, list_groups_response::ListedGroup,
-    offset_commit_response::OffsetCommitResponse, offset_delete_response::OffsetDeleteResponse,
-    offset_fetch_response::OffsetFetchResponseGroup,
+    consumer_group_heartbeat_response::ConsumerGroupHeartbeatResponse, delete_groups_response::DeletableGroupResult,
+    describe_groups_response::DescribedGroup as DescribedClassicGroup, heartbeat_response::HeartbeatResponse,
+    join_group_response::JoinGroupResponse, leave_group_response::LeaveGroupResponse,
+    list_groups_response::ListedGroup, offset_commit_response::OffsetCommitResponse,
+    offset_delete_response::OffsetDeleteResponse, offset_fetch_response::OffsetFetchResponseGroup,
     streams_group_describe_response as streams_describe,
     streams_group_heartbeat_response::StreamsGroupHeartbeatResponse,
     streams_group_topology_description_update_response::StreamsGroupTopologyDescriptionUpdateResponse,
@@ -58,19 +56,9 @@ pub struct InternalTopic {
 #[derive(Clone, Debug)]
 pub enum Effect {
     /// Answered by `Command::InternalTopicsCreated`.
-    CreateInternalTopics {
-        group_id: KStr,
-        topics: Vec<InternalTopic>,
-    },
+    CreateInternalTopics { group_id: KStr, topics: Vec<InternalTopic> },
     /// Answered by `Command::AssignmentReady`; `input` computes it, purely, on any thread.
-    ComputeAssignment {
-        group_id: KStr,
-        group_epoch: i32,
-        input: Arc<dyn crate::group::AssignmentInput>,
-    },
+    ComputeAssignment { group_id: KStr, group_epoch: i32, input: Arc<dyn crate::group::AssignmentInput> },
     /// Answered by `Command::RegexResolved`. RE2 syntax, full match on topic names.
-    ResolveRegex {
-        group_id: KStr,
-        expressions: Vec<KStr>,
-    },
+    ResolveRegex { group_id: KStr, expressions: Vec<KStr> },
 }

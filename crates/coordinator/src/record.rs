@@ -6,8 +6,7 @@ use wire::messages::{
     consumer_group_current_member_assignment_value::ConsumerGroupCurrentMemberAssignmentValue,
     consumer_group_member_metadata_key::ConsumerGroupMemberMetadataKey,
     consumer_group_member_metadata_value::ConsumerGroupMemberMetadataValue,
-    consumer_group_metadata_key::ConsumerGroupMetadataKey,
-    consumer_group_metadata_value::ConsumerGroupMetadataValue,
+    consumer_group_metadata_key::ConsumerGroupMetadataKey, consumer_group_metadata_value::ConsumerGroupMetadataValue,
     consumer_group_partition_metadata_key::ConsumerGroupPartitionMetadataKey,
     consumer_group_partition_metadata_value::ConsumerGroupPartitionMetadataValue,
     consumer_group_regular_expression_key::ConsumerGroupRegularExpressionKey,
@@ -16,20 +15,18 @@ use wire::messages::{
     consumer_group_target_assignment_member_value::ConsumerGroupTargetAssignmentMemberValue,
     consumer_group_target_assignment_metadata_key::ConsumerGroupTargetAssignmentMetadataKey,
     consumer_group_target_assignment_metadata_value::ConsumerGroupTargetAssignmentMetadataValue,
-    group_metadata_key::GroupMetadataKey, group_metadata_value::GroupMetadataValue,
-    offset_commit_key::OffsetCommitKey, offset_commit_value::OffsetCommitValue,
+    group_metadata_key::GroupMetadataKey, group_metadata_value::GroupMetadataValue, offset_commit_key::OffsetCommitKey,
+    offset_commit_value::OffsetCommitValue,
     streams_group_current_member_assignment_key::StreamsGroupCurrentMemberAssignmentKey,
     streams_group_current_member_assignment_value::StreamsGroupCurrentMemberAssignmentValue,
     streams_group_member_metadata_key::StreamsGroupMemberMetadataKey,
     streams_group_member_metadata_value::StreamsGroupMemberMetadataValue,
-    streams_group_metadata_key::StreamsGroupMetadataKey,
-    streams_group_metadata_value::StreamsGroupMetadataValue,
+    streams_group_metadata_key::StreamsGroupMetadataKey, streams_group_metadata_value::StreamsGroupMetadataValue,
     streams_group_target_assignment_member_key::StreamsGroupTargetAssignmentMemberKey,
     streams_group_target_assignment_member_value::StreamsGroupTargetAssignmentMemberValue,
     streams_group_target_assignment_metadata_key::StreamsGroupTargetAssignmentMetadataKey,
     streams_group_target_assignment_metadata_value::StreamsGroupTargetAssignmentMetadataValue,
-    streams_group_topology_key::StreamsGroupTopologyKey,
-    streams_group_topology_value::StreamsGroupTopologyValue,
+    streams_group_topology_key::StreamsGroupTopologyKey, streams_group_topology_value::StreamsGroupTopologyValue,
 };
 use wire::{KStr, Message, Reader, Writer};
 
@@ -157,9 +154,7 @@ records! {
 fn encode_one(prefix: i16, message: &impl Message, version: i16) -> Result<Bytes, RecordError> {
     let mut writer = Writer::new();
     writer.i16(prefix);
-    message
-        .encode(&mut writer, version)
-        .map_err(|e| RecordError::Encode(e.to_string()))?;
+    message.encode(&mut writer, version).map_err(|e| RecordError::Encode(e.to_string()))?;
     Ok(writer.into_bytes())
 }
 

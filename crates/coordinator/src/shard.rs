@@ -1,5 +1,7 @@
 //! One shard: the groups of one partition of `__consumer_offsets`. Finds the room for each command; decides nothing itself.
 
+use std::sync::Arc;
+
 use wire::KStr;
 
 use crate::command::{Command, Ticket};
@@ -12,6 +14,7 @@ use crate::record::Record;
 use crate::runtime::{Position, StateMachine};
 use crate::state_log::{Producer, RawRecord};
 use crate::timer::Timers;
+use crate::topics::TopicImage;
 
 /// Hard state: what the log says. Changed by `replay` only.
 #[derive(Debug, Default)]
@@ -47,10 +50,7 @@ impl State {
     }
 
     fn wait_for(&self, group_id: &str) -> u64 {
-        self.last_record
-            .get(group_id)
-            .copied()
-            .unwrap_or(self.last_removal)
+        self.last_record.get(group_id).copied().unwrap_or(self.last_removal)
     }
 }
 
@@ -64,6 +64,8 @@ pub struct Soft {
     pub(crate) consumer: Map<KStr, group::consumer::Soft>,
     pub(crate) streams: Map<KStr, group::streams::Soft>,
     pub(crate) offsets: offsets::Soft,
+    /// The topics before the latest change.
+    pub(crate) topics: Arc<TopicImage>,
 }
 
 /// Everything that can come due in a shard.
@@ -115,12 +117,7 @@ impl Shard {
 
     /// Armed timers, by deadline: names as the coordinator oracle writes them are made by the tests.
     pub fn timers(&self) -> Vec<(u64, String)> {
-        self.soft
-            .timers
-            .snapshot()
-            .into_iter()
-            .map(|(at, timer)| (at, format!("{timer:?}")))
-            .collect()
+        self.soft.timers.snapshot().into_iter().map(|(at, timer)| (at, format!("{timer:?}"))).collect()
     }
 }
 
@@ -131,35 +128,13 @@ impl StateMachine for Shard {
     type Effect = Effect;
     type Env<'e> = Env<'e>;
 
-    fn handle(
-        &mut self,
-        at: Moment,
-        env: &mut Env<'_>,
-        ticket: Ticket,
-        command: Command,
-        out: &mut Outcome,
-    ) {
+    fn handle(&mut self, at: Moment, env: &mut Env<'_>, ticket: Ticket, command: Command, out: &mut Outcome) {
         out.wait_for = command.group_id().map_or_else(
-            || {
-                self.state
-                    .last_record
-                    .values()
-                    .copied()
-                    .max()
-                    .unwrap_or(0)
-                    .max(self.state.last_removal)
-            },
+            || self.state.last_record.values().copied().max().unwrap_or(0).max(self.state.last_removal),
             |group_id| self.state.wait_for(group_id),
         );
         self.soft.classic_unconfirmed = None;
-        let mut ctx = Ctx {
-            at,
-            env,
-            state: &self.state,
-            soft: &mut self.soft,
-            out,
-            ticket,
-        };
+        let mut ctx = Ctx { at, env, state: &self.state, soft: &mut self.soft, out, ticket };
         dispatch(&mut ctx, command);
     }
 
@@ -167,15 +142,11 @@ impl StateMachine for Shard {
         let group_id = record.group_id().clone();
         let members_before = self.state.broker_driven_members_of(&group_id);
         match record {
-            Record::OffsetCommit(key, value) => {
-                offsets::replay(&mut self.state, position, key, value)
-            }
+            Record::OffsetCommit(key, value) => offsets::replay(&mut self.state, position, key, value),
             record => group::replay(&mut self.state, position, record),
         }
         if self.state.groups.contains_key(&group_id) {
-            self.state
-                .last_record
-                .insert(group_id.to_owned_detached(), position.offset + 1);
+            self.state.last_record.insert(group_id.to_owned_detached(), position.offset + 1);
         } else {
             self.state.last_record.remove(&group_id);
             self.state.last_removal = position.offset + 1;
@@ -193,11 +164,9 @@ impl StateMachine for Shard {
 
     fn loaded(&mut self, at: Moment, env: &mut Env<'_>) {
         self.soft = Soft::default();
+        self.soft.topics = Arc::clone(env.topics);
         group::loaded(&self.state, &mut self.soft, at, env);
-        self.soft.timers.set(
-            &Timer::Expiry,
-            at.mono_ms + env.config.broker.offsets_retention_check_interval_ms as u64,
-        );
+        self.soft.timers.set(&Timer::Expiry, at.mono_ms + env.config.broker.offsets_retention_check_interval_ms as u64);
     }
 
     fn refused(&mut self, at: Moment, env: &mut Env<'_>) {
@@ -229,36 +198,20 @@ fn dispatch(ctx: &mut Ctx<'_, '_>, command: Command) {
         Command::SyncGroup(caller, request) => group::classic::sync(ctx, &caller, &request),
         Command::Heartbeat(caller, request) => group::classic::heartbeat(ctx, &caller, &request),
         Command::LeaveGroup(caller, request) => group::classic::leave(ctx, &caller, &request),
-        Command::ConsumerGroupHeartbeat(caller, request) => {
-            group::consumer::heartbeat(ctx, &caller, &request)
-        }
-        Command::StreamsGroupHeartbeat(caller, request) => {
-            group::streams::heartbeat(ctx, &caller, &request)
-        }
+        Command::ConsumerGroupHeartbeat(caller, request) => group::consumer::heartbeat(ctx, &caller, &request),
+        Command::StreamsGroupHeartbeat(caller, request) => group::streams::heartbeat(ctx, &caller, &request),
         Command::StreamsTopologyDescriptionUpdate(caller, request) => {
             group::streams::update_topology_description(ctx, &caller, &request)
         }
         Command::OffsetCommit(caller, request) => offsets::commit(ctx, &caller, &request),
-        Command::TxnOffsetCommit(caller, request) => {
-            offsets::commit_in_transaction(ctx, &caller, &request)
-        }
-        Command::OffsetFetch {
-            caller,
-            group,
-            require_stable,
-        } => offsets::fetch(ctx, &caller, &group, require_stable),
+        Command::TxnOffsetCommit(caller, request) => offsets::commit_in_transaction(ctx, &caller, &request),
+        Command::OffsetFetch { caller, group, require_stable } => offsets::fetch(ctx, &caller, &group, require_stable),
         Command::OffsetDelete(_, request) => offsets::delete(ctx, &request),
-        Command::DescribeGroup { caller, group_id } => {
-            group::classic::describe(ctx, &caller, &group_id)
+        Command::DescribeGroup { caller, group_id } => group::classic::describe(ctx, &caller, &group_id),
+        Command::ConsumerGroupDescribe { caller, group_id } => group::consumer::describe(ctx, &caller, &group_id),
+        Command::StreamsGroupDescribe { caller, group_id, include_topology_description } => {
+            group::streams::describe(ctx, &caller, &group_id, include_topology_description)
         }
-        Command::ConsumerGroupDescribe { caller, group_id } => {
-            group::consumer::describe(ctx, &caller, &group_id)
-        }
-        Command::StreamsGroupDescribe {
-            caller,
-            group_id,
-            include_topology_description,
-        } => group::streams::describe(ctx, &caller, &group_id, include_topology_description),
         Command::ListGroups { states, types } => group::list(ctx, &states, &types),
         Command::DeleteGroup { group_id } => group::delete(ctx, &group_id),
         Command::TxnMarker(marker) => {
@@ -272,33 +225,22 @@ fn dispatch(ctx: &mut Ctx<'_, '_>, command: Command) {
         Command::TopicsChanged { changed, deleted } => {
             offsets::topics_deleted(ctx, &deleted);
             group::topics_changed(ctx, &changed, &deleted);
+            ctx.soft.topics = Arc::clone(ctx.env.topics);
             ctx.reply(Reply::Done);
         }
         Command::GroupConfigChanged { group_id } => {
             group::config_changed(ctx, &group_id);
             ctx.reply(Reply::Done);
         }
-        Command::InternalTopicsCreated {
-            group_id,
-            failures,
-            unauthorized,
-        } => {
+        Command::InternalTopicsCreated { group_id, failures, unauthorized } => {
             group::streams::internal_topics_created(ctx, &group_id, failures, unauthorized);
             ctx.reply(Reply::Done);
         }
-        Command::AssignmentReady {
-            group_id,
-            group_epoch,
-            target,
-        } => {
+        Command::AssignmentReady { group_id, group_epoch, target } => {
             group::assignment_ready(ctx, &group_id, group_epoch, &target);
             ctx.reply(Reply::Done);
         }
-        Command::RegexResolved {
-            group_id,
-            matches,
-            image_version,
-        } => {
+        Command::RegexResolved { group_id, matches, image_version } => {
             group::regex_resolved(ctx, &group_id, matches, image_version);
             ctx.reply(Reply::Done);
         }
@@ -313,9 +255,7 @@ fn wakeup(ctx: &mut Ctx<'_, '_>) {
         Some(Timer::Streams(timer)) => group::streams::fired(ctx, timer),
         Some(Timer::Expiry) => {
             let interval_ms = ctx.env.config.broker.offsets_retention_check_interval_ms as u64;
-            ctx.soft
-                .timers
-                .set(&Timer::Expiry, ctx.at.mono_ms + interval_ms);
+            ctx.soft.timers.set(&Timer::Expiry, ctx.at.mono_ms + interval_ms);
             offsets::expire(ctx);
         }
     }

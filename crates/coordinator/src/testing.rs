@@ -17,6 +17,7 @@ use crate::outcome::{Effect, Reply};
 use crate::record::Record;
 use crate::runtime::{Cell, StateMachine, Unavailable};
 use crate::shard::Shard;
+use crate::state_log::LogEntry;
 use crate::topics::{TopicImage, TopicMetadata};
 
 pub use memory_log::{Durability, MemoryLog};
@@ -233,6 +234,17 @@ impl Bench {
         self.send(Command::TopicsChanged { changed: vec![KStr::copy(name)], deleted: Vec::new() });
     }
 
+    /// Sets and deletes topics in one image, and tells the shard once.
+    pub fn update_topics(&mut self, set: Vec<(KStr, TopicMetadata)>, delete: &[KStr]) {
+        let image = Arc::make_mut(&mut self.topics);
+        let deleted = delete.iter().filter_map(|name| Some((name.clone(), image.remove(name)?.id))).collect();
+        let changed = set.iter().map(|(name, _)| name.clone()).collect();
+        for (name, metadata) in set {
+            image.insert(name, metadata);
+        }
+        self.send(Command::TopicsChanged { changed, deleted });
+    }
+
     /// Deletes a topic and tells the shard.
     pub fn delete_topic(&mut self, name: &str) {
         if let Some(old) = Arc::make_mut(&mut self.topics).remove(name) {
@@ -265,6 +277,14 @@ impl Bench {
     /// The coordinator moves away and comes back: parked commands are failed, the shard is rebuilt from the log.
     pub fn restart(&mut self) {
         self.cell.poison().deliver();
+        self.reload();
+    }
+
+    /// As `restart`, with `entries` for the log.
+    pub fn restart_from(&mut self, entries: Vec<LogEntry>) {
+        self.cell.poison().deliver();
+        self.cell.log_mut().replace(entries);
+        self.shown = self.cell.log().entries().len();
         self.reload();
     }
 

@@ -30,11 +30,7 @@ struct Wanted {
 
 impl<K> Default for Timers<K> {
     fn default() -> Self {
-        Timers {
-            wanted: Map::default(),
-            heap: BinaryHeap::new(),
-            order: 0,
-        }
+        Timers { wanted: Map::default(), heap: BinaryHeap::new(), order: 0 }
     }
 }
 
@@ -52,12 +48,7 @@ impl<K: Clone + Ord + Hash> Timers<K> {
             wanted.armed_ms = deadline_ms;
             wanted.armed_order = order;
         } else {
-            let wanted = Wanted {
-                deadline_ms,
-                order,
-                armed_ms: deadline_ms,
-                armed_order: order,
-            };
+            let wanted = Wanted { deadline_ms, order, armed_ms: deadline_ms, armed_order: order };
             self.wanted.insert(key.clone(), wanted);
         }
         self.heap.push(Reverse((deadline_ms, order, key.clone())));
@@ -105,19 +96,14 @@ impl<K: Clone + Ord + Hash> Timers<K> {
             }
             wanted.armed_ms = wanted.deadline_ms;
             wanted.armed_order = wanted.order;
-            self.heap
-                .push(Reverse((wanted.deadline_ms, wanted.order, key)));
+            self.heap.push(Reverse((wanted.deadline_ms, wanted.order, key)));
         }
         None
     }
 
     /// All armed timers by deadline; for tests and for comparison with the oracle.
     pub fn snapshot(&self) -> Vec<(u64, K)> {
-        let mut all: Vec<_> = self
-            .wanted
-            .iter()
-            .map(|(key, wanted)| (wanted.deadline_ms, key.clone()))
-            .collect();
+        let mut all: Vec<_> = self.wanted.iter().map(|(key, wanted)| (wanted.deadline_ms, key.clone())).collect();
         all.sort();
         all
     }

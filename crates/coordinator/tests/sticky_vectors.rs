@@ -19,7 +19,7 @@ fn id(text: &str) -> KStr {
 }
 
 /// `SUB:X,X;SUB:X` with something to make of each `X`.
-fn entries<'a>(text: &'a str) -> impl Iterator<Item = (KStr, &'a str)> {
+fn entries(text: &str) -> impl Iterator<Item = (KStr, &str)> {
     let subtopologies = text.split(';').filter(|part| *part != "-");
     subtopologies.flat_map(|part| {
         let (subtopology, rest) = part.split_once(':').expect("SUB:LIST");

@@ -36,10 +36,7 @@ pub struct Args {
 impl Args {
     /// Options are settings with a shorter name.
     fn sources(self) -> anyhow::Result<Sources> {
-        anyhow::ensure!(
-            self.advertise.len() <= self.listen.len().max(1),
-            "there are more --advertise than --listen"
-        );
+        anyhow::ensure!(self.advertise.len() <= self.listen.len().max(1), "there are more --advertise than --listen");
         let mut set = Vec::new();
         if !self.listen.is_empty() {
             set.push(format!("listeners={}", named(&self.listen)));

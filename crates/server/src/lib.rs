@@ -19,6 +19,7 @@ mod groups;
 mod ids;
 mod listener;
 mod log_events;
+mod maintenance;
 mod os;
 mod server;
 mod shutdown;

@@ -16,6 +16,8 @@ use crate::broker::Broker;
 use crate::connection::{Advertised, Peer, serve};
 
 const BACKLOG: i32 = 1024;
+/// How often another free port is tried, when one is wanted on several addresses.
+const FREE_PORT_TRIES: usize = 20;
 /// Pause after a failed accept: the usual reason is a lack of file descriptors, which ends when connections end.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
@@ -39,14 +41,29 @@ pub(crate) struct Bound {
 
 /// Listens on every address of one listener: two for `localhost`, on the same port.
 pub(crate) async fn bind(listen: &Listen) -> io::Result<Vec<Bound>> {
+    let addresses = addresses(&listen.host).await?;
+    let mut tries = if listen.port == 0 { FREE_PORT_TRIES } else { 1 };
+    loop {
+        tries -= 1;
+        match bind_each(listen, &addresses) {
+            // The port that was free on the first address is taken on the second.
+            Err(error) if error.kind() == io::ErrorKind::AddrInUse && tries > 0 => {}
+            bound => return bound,
+        }
+    }
+}
+
+fn bind_each(listen: &Listen, addresses: &[(IpAddr, bool)]) -> io::Result<Vec<Bound>> {
     let listen = Arc::new(listen.clone());
     let mut bound: Vec<Bound> = Vec::new();
-    for (ip, optional) in addresses(&listen.host).await? {
+    for (ip, optional) in addresses {
         let port = bound.first().map_or(listen.port, |first| first.address.port());
-        match bind_one(SocketAddr::new(ip, port)) {
+        match bind_one(SocketAddr::new(*ip, port)) {
             Ok(socket) => bound.push(Bound { address: socket.local_addr()?, socket, listen: listen.clone() }),
-            // A machine without IPv6 still has a localhost.
-            Err(error) if optional && !bound.is_empty() => tracing::debug!("not listening on [{ip}]:{port}: {error}"),
+            // A machine without IPv6 still has a localhost. A port that somebody else has is another matter.
+            Err(error) if *optional && error.kind() != io::ErrorKind::AddrInUse => {
+                tracing::debug!("not listening on [{ip}]:{port}: {error}");
+            }
             Err(error) => return Err(io::Error::new(error.kind(), format!("cannot listen on {ip}:{port}: {error}"))),
         }
     }
@@ -121,7 +138,7 @@ fn open(broker: &Arc<Broker>, listen: &Listen, stream: TcpStream, remote: Socket
             return;
         }
     };
-    let peer = Arc::new(Peer::new(canonical(remote), canonical(local), told(listen, canonical(local))));
+    let peer = Arc::new(Peer::new(canonical(remote), told(listen, canonical(local))));
     let id = registration.id();
     let task = tokio::spawn(serve(broker.clone(), stream, peer, registration));
     broker.connections.started(id, task.abort_handle());

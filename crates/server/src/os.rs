@@ -2,6 +2,11 @@
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
+/// How many files this process may have open.
+pub(crate) fn open_files_limit() -> u64 {
+    getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX)
+}
+
 /// Raises the limit of open files to what this process may have, and returns it. A broker needs one per connection and a
 /// few per partition that is in use.
 pub fn raise_open_files_limit() -> u64 {

@@ -21,6 +21,8 @@ use crate::groups::{CreateInternalTopics, CreationOutcome, Groups, World};
 use crate::ids::fill_random;
 use crate::listener::{Bound, Listen, accept, bind};
 use crate::log_events::LogEvents;
+use crate::maintenance;
+use crate::os::open_files_limit;
 use crate::shutdown::Shutdown;
 use crate::topics::{MetadataError, OFFSETS_TOPIC, Topics};
 
@@ -28,6 +30,10 @@ use crate::topics::{MetadataError, OFFSETS_TOPIC, Topics};
 const LOAD_PATIENCE: Duration = Duration::from_millis(500);
 /// What requests that are being handled get when the broker stops.
 const STOP_GRACE: Duration = Duration::from_secs(5);
+
+/// The part of the open files that logs may keep, one in so many; the rest is for connections.
+const FILES_SHARE: u64 = 4;
+const MIN_FILES: usize = 64;
 
 /// Why a broker cannot start.
 #[derive(Debug, thiserror::Error)]
@@ -94,6 +100,8 @@ pub async fn start(config: ServerConfig) -> Result<RunningServer, StartError> {
         tasks.spawn(accept(broker.clone(), bound));
     }
     tasks.spawn(broker.connections.clone().sweep());
+    tasks.spawn(maintenance::retain(broker.logs.clone(), broker.config.clone(), clock));
+    tasks.spawn(maintenance::compact(broker.logs.clone(), broker.config.clone(), clock));
     Ok(RunningServer { broker, addresses, tasks })
 }
 
@@ -161,6 +169,8 @@ async fn blocking<R: Send + 'static>(work: impl FnOnce() -> R + Send + 'static) 
 fn dir_config(config: &ServerConfig) -> DirConfig {
     let mut seed = [0; 8];
     fill_random(&mut seed);
+    let open_files = usize::try_from(open_files_limit() / FILES_SHARE).unwrap_or(usize::MAX);
+    let default = DirConfig::new(Path::new(&config.data_dir));
     DirConfig {
         node_id: config.node_id,
         cluster_id: config.cluster_id.clone(),
@@ -169,7 +179,8 @@ fn dir_config(config: &ServerConfig) -> DirConfig {
         producer_id_expiration_ms: config.storage.producer_id_expiration_ms,
         verify_transactions: config.transactions.verify_partitions,
         compaction_map_bytes: config.storage.cleaner_map_bytes,
-        ..DirConfig::new(Path::new(&config.data_dir))
+        open_files: default.open_files.min(open_files.max(MIN_FILES)),
+        ..default
     }
 }
 

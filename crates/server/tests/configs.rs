@@ -222,6 +222,33 @@ async fn cf_02_bad_changes_are_refused_with_kafkas_codes() {
 }
 
 #[tokio::test]
+async fn keys_that_nobody_knows_are_kept_and_hidden_but_security_is_refused() {
+    let broker = TestBroker::start(&[]).await;
+    let mut client = broker.connect().await;
+    altered(&mut client, change(BROKER, "", &[("what.ever", 0, Some("1"))])).await;
+    altered(&mut client, change(BROKER, "1", &[("what.ever", 0, Some("2")), ("num.io.threads", 0, Some("9"))])).await;
+    let own = describe(&mut client, BROKER, "1", Some(&["what.ever"])).await;
+    assert_eq!(lines(&own), ["what.ever=null(2) [what.ever=null(2) what.ever=null(3)]"]);
+    assert!(own.configs[0].is_sensitive && own.configs[0].read_only);
+    assert_eq!(lines(&describe(&mut client, BROKER, "", None).await), ["what.ever=null(3) [what.ever=null(3)]"]);
+    for key in ["listener.name.plaintext.ssl.keystore.location", "super.users", "sasl.enabled.mechanisms"] {
+        assert_eq!(alter(&mut client, vec![change(BROKER, "1", &[(key, 0, Some("x"))])]).await[0].0, 42, "{key}");
+    }
+}
+
+#[tokio::test]
+async fn m_10_a_hidden_topic_key_is_shown_once_it_is_set() {
+    let broker = TestBroker::start(&[]).await;
+    let mut client = broker.connect().await;
+    create(&mut client, "a").await;
+    altered(&mut client, change(TOPIC, "a", &[("internal.segment.bytes", 0, Some("2000"))])).await;
+    let result = describe(&mut client, TOPIC, "a", None).await;
+    assert_eq!(result.configs.len(), 38);
+    let hidden = result.configs.iter().find(|config| config.name == "internal.segment.bytes").expect("shown");
+    assert_eq!((hidden.value.as_deref(), hidden.config_source), (Some("2000"), 1));
+}
+
+#[tokio::test]
 async fn m_12_lists_are_appended_to_and_validate_only_changes_nothing() {
     let broker = TestBroker::start(&[]).await;
     let mut client = broker.connect().await;

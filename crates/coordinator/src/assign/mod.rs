@@ -31,24 +31,16 @@ pub struct TaskId {
 /// The tasks of a set, in order.
 pub fn tasks_of(tasks: &TaskSet) -> impl Iterator<Item = TaskId> + '_ {
     tasks.iter().flat_map(|(subtopology, partitions)| {
-        partitions.iter().map(|partition| TaskId {
-            subtopology: subtopology.clone(),
-            partition: *partition,
-        })
+        partitions.iter().map(|partition| TaskId { subtopology: subtopology.clone(), partition: *partition })
     })
 }
 
 pub fn contains_task(tasks: &TaskSet, task: &TaskId) -> bool {
-    tasks
-        .get(&task.subtopology)
-        .is_some_and(|partitions| partitions.contains(&task.partition))
+    tasks.get(&task.subtopology).is_some_and(|partitions| partitions.contains(&task.partition))
 }
 
 pub fn insert_task(tasks: &mut TaskSet, task: &TaskId) {
-    tasks
-        .entry(task.subtopology.clone())
-        .or_default()
-        .insert(task.partition);
+    tasks.entry(task.subtopology.clone()).or_default().insert(task.partition);
 }
 
 /// Leaves no empty subtopology behind.

@@ -22,67 +22,29 @@ impl BrokerConfig {
         self.bounded().iter().try_for_each(Bounded::check)?;
         self.check_sessions()?;
         at_most(
-            (
-                "group.streams.num.standby.replicas",
-                self.streams_num_standby_replicas,
-            ),
-            (
-                "group.streams.max.standby.replicas",
-                self.streams_max_standby_replicas,
-            ),
+            ("group.streams.num.standby.replicas", self.streams_num_standby_replicas),
+            ("group.streams.max.standby.replicas", self.streams_max_standby_replicas),
         )?;
         at_most(
-            (
-                "group.streams.num.warmup.replicas",
-                self.streams_num_warmup_replicas,
-            ),
-            (
-                "group.streams.max.warmup.replicas",
-                self.streams_max_warmup_replicas,
-            ),
+            ("group.streams.num.warmup.replicas", self.streams_num_warmup_replicas),
+            ("group.streams.max.warmup.replicas", self.streams_max_warmup_replicas),
         )?;
         if let Some(interval) = self.streams_task_offset_interval_ms {
             at_least(
                 ("group.streams.task.offset.interval.ms", interval),
-                (
-                    "group.streams.min.task.offset.interval.ms",
-                    self.streams_min_task_offset_interval_ms,
-                ),
+                ("group.streams.min.task.offset.interval.ms", self.streams_min_task_offset_interval_ms),
             )?;
         }
         if has_duplicates(&self.streams_rack_aware_assignment_tags) {
-            return Err(
-                "group.streams.rack.aware.assignment.tags must not contain duplicate tag keys."
-                    .to_owned(),
-            );
+            return Err("group.streams.rack.aware.assignment.tags must not contain duplicate tag keys.".to_owned());
         }
-        check_assignors(
-            "group.consumer.assignors",
-            &self.consumer_assignors,
-            CONSUMER_ASSIGNORS,
-        )?;
-        check_assignors(
-            "group.streams.assignors",
-            &self.streams_assignors,
-            STREAMS_ASSIGNORS,
-        )
+        check_assignors("group.consumer.assignors", &self.consumer_assignors, CONSUMER_ASSIGNORS)?;
+        check_assignors("group.streams.assignors", &self.streams_assignors, STREAMS_ASSIGNORS)
     }
 
     fn bounded(&self) -> [Bounded; 6] {
-        let consumer = |name, min, max, value| Bounded {
-            prefix: "group.consumer",
-            name,
-            min,
-            max,
-            value,
-        };
-        let streams = |name, min, max, value| Bounded {
-            prefix: "group.streams",
-            name,
-            min,
-            max,
-            value,
-        };
+        let consumer = |name, min, max, value| Bounded { prefix: "group.consumer", name, min, max, value };
+        let streams = |name, min, max, value| Bounded { prefix: "group.streams", name, min, max, value };
         [
             consumer(
                 "heartbeat.interval.ms",
@@ -126,22 +88,12 @@ impl BrokerConfig {
     /// A member that heartbeats as told must not count as dead.
     fn check_sessions(&self) -> Result<(), String> {
         let pairs = [
-            (
-                "group.consumer",
-                self.consumer_session_timeout_ms,
-                self.consumer_heartbeat_interval_ms,
-            ),
-            (
-                "group.streams",
-                self.streams_session_timeout_ms,
-                self.streams_heartbeat_interval_ms,
-            ),
+            ("group.consumer", self.consumer_session_timeout_ms, self.consumer_heartbeat_interval_ms),
+            ("group.streams", self.streams_session_timeout_ms, self.streams_heartbeat_interval_ms),
         ];
         for (prefix, session, heartbeat) in pairs {
             if heartbeat.is_some_and(|heartbeat| heartbeat >= session) {
-                return Err(format!(
-                    "{prefix}.heartbeat.interval.ms must be less than {prefix}.session.timeout.ms"
-                ));
+                return Err(format!("{prefix}.heartbeat.interval.ms must be less than {prefix}.session.timeout.ms"));
             }
         }
         Ok(())
@@ -154,35 +106,24 @@ const STREAMS_ASSIGNORS: &[&str] = &["sticky", "balanced"];
 
 fn check_assignors(key: &str, names: &[KStr], known: &[&str]) -> Result<(), String> {
     if names.is_empty() {
-        return Err(format!(
-            "Configuration '{key}' must not be empty. Valid values include: any non-empty value"
-        ));
+        return Err(format!("Configuration '{key}' must not be empty. Valid values include: any non-empty value"));
     }
     if has_duplicates(names) {
         return Err(format!("{key} must not contain duplicate names."));
     }
     match names.iter().find(|name| !known.contains(&&***name)) {
-        Some(name) => Err(format!(
-            "Invalid value {} for configuration {key}: known are {}",
-            &**name,
-            known.join(", ")
-        )),
+        Some(name) => Err(format!("Invalid value {} for configuration {key}: known are {}", &**name, known.join(", "))),
         None => Ok(()),
     }
 }
 
 fn has_duplicates(names: &[KStr]) -> bool {
-    names
-        .iter()
-        .enumerate()
-        .any(|(at, name)| names[..at].contains(name))
+    names.iter().enumerate().any(|(at, name)| names[..at].contains(name))
 }
 
 fn at_least((name, value): (&str, i32), (limit_name, limit): (&str, i32)) -> Result<(), String> {
     if value < limit {
-        return Err(format!(
-            "{name} must be greater than or equal to {limit_name}"
-        ));
+        return Err(format!("{name} must be greater than or equal to {limit_name}"));
     }
     Ok(())
 }
@@ -197,11 +138,8 @@ fn at_most((name, value): (&str, i32), (limit_name, limit): (&str, i32)) -> Resu
 impl Bounded {
     fn check(&self) -> Result<(), String> {
         let Bounded { prefix, name, .. } = self;
-        let (own, min, max) = (
-            format!("{prefix}.{name}"),
-            format!("{prefix}.min.{name}"),
-            format!("{prefix}.max.{name}"),
-        );
+        let (own, min, max) =
+            (format!("{prefix}.{name}"), format!("{prefix}.min.{name}"), format!("{prefix}.max.{name}"));
         at_least((&max, self.max), (&min, self.min))?;
         if let Some(value) = self.value {
             at_least((&own, value), (&min, self.min))?;

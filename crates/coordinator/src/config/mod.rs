@@ -184,35 +184,21 @@ static NO_OVERRIDES: GroupOverrides = GroupOverrides {
 impl GroupConfigs {
     /// The overrides of a group; all absent when it has none.
     pub fn overrides(&self, group_id: &str) -> &GroupOverrides {
-        self.groups
-            .get(group_id)
-            .map_or(&NO_OVERRIDES, |overrides| overrides)
+        self.groups.get(group_id).map_or(&NO_OVERRIDES, |overrides| overrides)
     }
 
     /// S 9.6.6: a stored value outside the broker's present limits is clamped when used.
     pub fn streams_session_timeout_ms(&self, group_id: &str) -> i32 {
         let b = &self.broker;
-        self.overrides(group_id).streams_session_timeout_ms.map_or(
-            b.streams_session_timeout_ms,
-            |v| {
-                v.clamp(
-                    b.streams_min_session_timeout_ms,
-                    b.streams_max_session_timeout_ms,
-                )
-            },
-        )
+        self.overrides(group_id).streams_session_timeout_ms.map_or(b.streams_session_timeout_ms, |v| {
+            v.clamp(b.streams_min_session_timeout_ms, b.streams_max_session_timeout_ms)
+        })
     }
 
     pub fn consumer_session_timeout_ms(&self, group_id: &str) -> i32 {
         let b = &self.broker;
-        self.overrides(group_id).consumer_session_timeout_ms.map_or(
-            b.consumer_session_timeout_ms,
-            |v| {
-                v.clamp(
-                    b.consumer_min_session_timeout_ms,
-                    b.consumer_max_session_timeout_ms,
-                )
-            },
-        )
+        self.overrides(group_id).consumer_session_timeout_ms.map_or(b.consumer_session_timeout_ms, |v| {
+            v.clamp(b.consumer_min_session_timeout_ms, b.consumer_max_session_timeout_ms)
+        })
     }
 }

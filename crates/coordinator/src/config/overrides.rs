@@ -15,21 +15,15 @@ impl GroupOverrides {
         self.check_streams(broker)?;
         check_session(
             "consumer",
-            self.consumer_session_timeout_ms
-                .unwrap_or(broker.consumer_session_timeout_ms),
-            self.consumer_heartbeat_interval_ms
-                .or(broker.consumer_heartbeat_interval_ms),
-            self.consumer_session_timeout_ms.is_some()
-                || self.consumer_heartbeat_interval_ms.is_some(),
+            self.consumer_session_timeout_ms.unwrap_or(broker.consumer_session_timeout_ms),
+            self.consumer_heartbeat_interval_ms.or(broker.consumer_heartbeat_interval_ms),
+            self.consumer_session_timeout_ms.is_some() || self.consumer_heartbeat_interval_ms.is_some(),
         )?;
         check_session(
             "streams",
-            self.streams_session_timeout_ms
-                .unwrap_or(broker.streams_session_timeout_ms),
-            self.streams_heartbeat_interval_ms
-                .or(broker.streams_heartbeat_interval_ms),
-            self.streams_session_timeout_ms.is_some()
-                || self.streams_heartbeat_interval_ms.is_some(),
+            self.streams_session_timeout_ms.unwrap_or(broker.streams_session_timeout_ms),
+            self.streams_heartbeat_interval_ms.or(broker.streams_heartbeat_interval_ms),
+            self.streams_session_timeout_ms.is_some() || self.streams_heartbeat_interval_ms.is_some(),
         )
     }
 
@@ -78,20 +72,13 @@ impl GroupOverrides {
             self.streams_num_standby_replicas,
             broker.streams_max_standby_replicas,
         )?;
-        at_most(
-            "streams.num.warmup.replicas",
-            self.streams_num_warmup_replicas,
-            broker.streams_max_warmup_replicas,
-        )?;
+        at_most("streams.num.warmup.replicas", self.streams_num_warmup_replicas, broker.streams_max_warmup_replicas)?;
         at_least(
             "streams.task.offset.interval.ms",
             self.streams_task_offset_interval_ms,
             broker.streams_min_task_offset_interval_ms,
         )?;
-        if let Some(name) = self
-            .streams_assignor_name
-            .as_ref()
-            .filter(|name| !broker.streams_assignors.contains(name))
+        if let Some(name) = self.streams_assignor_name.as_ref().filter(|name| !broker.streams_assignors.contains(name))
         {
             return Err(format!(
                 "streams.assignor.name '{}' is not a registered task assignor. Registered assignors are: {}.",
@@ -110,9 +97,9 @@ fn bracketed(names: &[KStr]) -> String {
 
 fn in_range(key: &str, value: Option<i32>, min: i32, max: i32) -> Result<(), String> {
     match value {
-        Some(value) if !(min..=max).contains(&value) => Err(format!(
-            "{key} must be in the range {min} to {max} inclusive."
-        )),
+        Some(value) if !(min..=max).contains(&value) => {
+            Err(format!("{key} must be in the range {min} to {max} inclusive."))
+        }
         _ => Ok(()),
     }
 }
@@ -132,16 +119,9 @@ fn at_least(key: &str, value: Option<i32>, min: i32) -> Result<(), String> {
 }
 
 /// The broker's value stands in for the missing one; a pair of which the group sets neither is the broker's own affair.
-fn check_session(
-    kind: &str,
-    session: i32,
-    heartbeat: Option<i32>,
-    own: bool,
-) -> Result<(), String> {
+fn check_session(kind: &str, session: i32, heartbeat: Option<i32>, own: bool) -> Result<(), String> {
     if own && session <= heartbeat.unwrap_or(DEFAULT_HEARTBEAT_INTERVAL_MS) {
-        return Err(format!(
-            "{kind}.session.timeout.ms must be greater than {kind}.heartbeat.interval.ms"
-        ));
+        return Err(format!("{kind}.session.timeout.ms must be greater than {kind}.heartbeat.interval.ms"));
     }
     Ok(())
 }

@@ -66,10 +66,7 @@ fn s_9_7_a_broker_whose_group_values_contradict_each_other_is_refused() {
 
 #[test]
 fn decision_13_limits_do_not_bind_a_value_that_nobody_configured() {
-    let config = BrokerConfig {
-        streams_min_heartbeat_interval_ms: 6_000,
-        ..BrokerConfig::default()
-    };
+    let config = BrokerConfig { streams_min_heartbeat_interval_ms: 6_000, ..BrokerConfig::default() };
     assert_eq!(config.check(), Ok(()));
 }
 
@@ -78,59 +75,35 @@ fn s_9_6_1_a_group_value_outside_the_brokers_limits_is_refused_with_kafkas_text(
     let none = GroupOverrides::default;
     let cases: &[(GroupOverrides, &str)] = &[
         (
-            GroupOverrides {
-                consumer_session_timeout_ms: Some(1),
-                ..none()
-            },
+            GroupOverrides { consumer_session_timeout_ms: Some(1), ..none() },
             "consumer.session.timeout.ms must be in the range 45000 to 60000 inclusive.",
         ),
         (
-            GroupOverrides {
-                consumer_heartbeat_interval_ms: Some(1),
-                ..none()
-            },
+            GroupOverrides { consumer_heartbeat_interval_ms: Some(1), ..none() },
             "consumer.heartbeat.interval.ms must be in the range 5000 to 15000 inclusive.",
         ),
         (
-            GroupOverrides {
-                streams_session_timeout_ms: Some(60_001),
-                ..none()
-            },
+            GroupOverrides { streams_session_timeout_ms: Some(60_001), ..none() },
             "streams.session.timeout.ms must be in the range 45000 to 60000 inclusive.",
         ),
         (
-            GroupOverrides {
-                streams_assignment_interval_ms: Some(20_000),
-                ..none()
-            },
+            GroupOverrides { streams_assignment_interval_ms: Some(20_000), ..none() },
             "streams.assignment.interval.ms must be in the range 0 to 15000 inclusive.",
         ),
         (
-            GroupOverrides {
-                streams_num_standby_replicas: Some(3),
-                ..none()
-            },
+            GroupOverrides { streams_num_standby_replicas: Some(3), ..none() },
             "streams.num.standby.replicas must be less than or equal to 2",
         ),
         (
-            GroupOverrides {
-                streams_num_warmup_replicas: Some(21),
-                ..none()
-            },
+            GroupOverrides { streams_num_warmup_replicas: Some(21), ..none() },
             "streams.num.warmup.replicas must be less than or equal to 20",
         ),
         (
-            GroupOverrides {
-                streams_task_offset_interval_ms: Some(14_999),
-                ..none()
-            },
+            GroupOverrides { streams_task_offset_interval_ms: Some(14_999), ..none() },
             "streams.task.offset.interval.ms must be greater than or equal to 15000",
         ),
         (
-            GroupOverrides {
-                streams_assignor_name: Some(KStr::from("X")),
-                ..none()
-            },
+            GroupOverrides { streams_assignor_name: Some(KStr::from("X")), ..none() },
             "streams.assignor.name 'X' is not a registered task assignor. Registered assignors are: [sticky, balanced].",
         ),
     ];
@@ -150,8 +123,7 @@ fn s_9_6_1_a_group_value_outside_the_brokers_limits_is_refused_with_kafkas_text(
 }
 
 #[test]
-fn s_9_6_2_the_session_must_outlast_the_heartbeat_interval_with_the_brokers_value_for_the_missing_one()
- {
+fn s_9_6_2_the_session_must_outlast_the_heartbeat_interval_with_the_brokers_value_for_the_missing_one() {
     let broker = BrokerConfig {
         streams_min_session_timeout_ms: 4_000,
         consumer_min_session_timeout_ms: 4_000,
@@ -163,23 +135,15 @@ fn s_9_6_2_the_session_must_outlast_the_heartbeat_interval_with_the_brokers_valu
         streams_heartbeat_interval_ms: heartbeat,
         ..GroupOverrides::default()
     };
-    let refused = Err(
-        "streams.session.timeout.ms must be greater than streams.heartbeat.interval.ms".to_owned(),
-    );
+    let refused = Err("streams.session.timeout.ms must be greater than streams.heartbeat.interval.ms".to_owned());
     // Nobody configured the interval: Kafka's constant of 5 s is what the session is compared with.
     assert_eq!(streams(Some(5_000), None).check(&broker), refused);
     assert_eq!(streams(Some(5_001), None).check(&broker), Ok(()));
     assert_eq!(streams(Some(12_000), Some(12_000)).check(&broker), refused);
-    let consumer = GroupOverrides {
-        consumer_session_timeout_ms: Some(12_000),
-        ..GroupOverrides::default()
-    };
+    let consumer = GroupOverrides { consumer_session_timeout_ms: Some(12_000), ..GroupOverrides::default() };
     assert_eq!(
         consumer.check(&broker),
-        Err(
-            "consumer.session.timeout.ms must be greater than consumer.heartbeat.interval.ms"
-                .to_owned()
-        )
+        Err("consumer.session.timeout.ms must be greater than consumer.heartbeat.interval.ms".to_owned())
     );
     assert_eq!(GroupOverrides::default().check(&broker), Ok(()));
 }

@@ -97,13 +97,7 @@ impl Group {
     }
 
     /// Whether the member owns the partition since an epoch no later than `client.epoch`; asked after `OwnedSince`.
-    pub(crate) fn may_commit(
-        &self,
-        client: &OffsetClient<'_>,
-        topic: &str,
-        topic_id: &Uuid,
-        partition: i32,
-    ) -> bool {
+    pub(crate) fn may_commit(&self, client: &OffsetClient<'_>, topic: &str, topic_id: &Uuid, partition: i32) -> bool {
         match self {
             Group::Classic(_) => true,
             Group::Consumer(group) => group.may_commit(client, topic_id, partition),
@@ -130,11 +124,7 @@ impl Group {
     }
 
     /// Whether OffsetDelete may look at the group at all (C D-7).
-    pub(crate) fn admit_offset_delete(
-        &self,
-        soft: &Soft,
-        group_id: &KStr,
-    ) -> Result<(), ErrorCode> {
+    pub(crate) fn admit_offset_delete(&self, soft: &Soft, group_id: &KStr) -> Result<(), ErrorCode> {
         match self {
             Group::Classic(group) => group.admit_offset_delete(soft, group_id),
             Group::Consumer(_) | Group::Streams(_) => Ok(()),
@@ -159,9 +149,7 @@ impl Group {
         retention_ms: i64,
     ) -> bool {
         match self {
-            Group::Classic(group) => {
-                group.offset_expired(soft, group_id, commit_time_ms, now_ms, retention_ms)
-            }
+            Group::Classic(group) => group.offset_expired(soft, group_id, commit_time_ms, now_ms, retention_ms),
             Group::Consumer(_) | Group::Streams(_) => now_ms - commit_time_ms >= retention_ms,
         }
     }
@@ -173,11 +161,7 @@ impl Group {
             Group::Consumer(group) => group.is_empty(),
             Group::Streams(group) => group.is_empty(),
         };
-        if empty {
-            Ok(())
-        } else {
-            Err(ErrorCode::NonEmptyGroup)
-        }
+        if empty { Ok(()) } else { Err(ErrorCode::NonEmptyGroup) }
     }
 
     /// The records that remove the group (C D-6, S 10.3); offsets are not among them.
@@ -192,12 +176,7 @@ impl Group {
 
 /// ListGroups (C D-4, S 9.3): filters are lower-cased and trimmed, unknown values match nothing.
 pub(crate) fn list(ctx: &mut Ctx<'_, '_>, states: &[KStr], types: &[KStr]) {
-    let clean = |values: &[KStr]| {
-        values
-            .iter()
-            .map(|v| v.trim().to_lowercase().replace('_', ""))
-            .collect::<Vec<_>>()
-    };
+    let clean = |values: &[KStr]| values.iter().map(|v| v.trim().to_lowercase().replace('_', "")).collect::<Vec<_>>();
     let (states, types) = (clean(states), clean(types));
     let mut listed = Vec::new();
     for group_id in ctx.state.group_ids() {
@@ -230,11 +209,7 @@ pub(crate) fn delete(ctx: &mut Ctx<'_, '_>, group_id: &KStr) {
         remove(ctx, group_id);
     }
     let error_code = error.map_or(0, ErrorCode::code);
-    let result = DeletableGroupResult {
-        group_id: group_id.clone(),
-        error_code,
-        ..Default::default()
-    };
+    let result = DeletableGroupResult { group_id: group_id.clone(), error_code, ..Default::default() };
     ctx.reply(Reply::DeleteGroup(Box::new(result)));
 }
 
@@ -308,12 +283,7 @@ pub(crate) fn config_changed(ctx: &mut Ctx<'_, '_>, group_id: &KStr) {
     }
 }
 
-pub(crate) fn assignment_ready(
-    ctx: &mut Ctx<'_, '_>,
-    group_id: &KStr,
-    group_epoch: i32,
-    target: &Arc<ComputedTarget>,
-) {
+pub(crate) fn assignment_ready(ctx: &mut Ctx<'_, '_>, group_id: &KStr, group_epoch: i32, target: &Arc<ComputedTarget>) {
     match (&**target, ctx.state.group(group_id)) {
         (ComputedTarget::Consumer(target), Some(Group::Consumer(_))) => {
             consumer::assignment_ready(ctx, group_id, group_epoch, target);

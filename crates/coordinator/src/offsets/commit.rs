@@ -124,8 +124,7 @@ pub(super) fn resolve(
         };
         let Some(topic) = topic else {
             let partitions = partitions.iter().map(|p| (p.index, error)).collect();
-            let name = name.unwrap_or_default();
-            add(&mut asked.unknown, name, id, partitions);
+            asked.unknown.push(TopicResult { name: name.unwrap_or_default(), id, partitions });
             continue;
         };
         // Known, hence named.

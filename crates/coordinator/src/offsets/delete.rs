@@ -30,10 +30,8 @@ pub(crate) fn delete(ctx: &mut Ctx<'_, '_>, request: &OffsetDeleteRequest) {
             }
         }
     }
-    // What does not exist is said without looking at the group, unless something does exist.
-    let error = if known.is_empty() { None } else { admit(ctx, &request.group_id).err() };
     let mut response = OffsetDeleteResponse::default();
-    if let Some(error) = error {
+    if let Err(error) = admit(ctx, &request.group_id) {
         response.error_code = error.code();
     } else {
         for (topic, index) in known {

@@ -11,9 +11,7 @@ pub(super) struct Waiters<R> {
 
 impl<R> Default for Waiters<R> {
     fn default() -> Self {
-        Waiters {
-            by_end: BTreeMap::new(),
-        }
+        Waiters { by_end: BTreeMap::new() }
     }
 }
 
@@ -28,20 +26,12 @@ impl<R> Waiters<R> {
             if *first.key() > durable_end {
                 break;
             }
-            released.extend(
-                first
-                    .remove()
-                    .into_iter()
-                    .map(|(sink, reply)| (sink, Ok(reply))),
-            );
+            released.extend(first.remove().into_iter().map(|(sink, reply)| (sink, Ok(reply))));
         }
         released
     }
 
     pub(super) fn drain(&mut self) -> impl Iterator<Item = Sink<R>> {
-        std::mem::take(&mut self.by_end)
-            .into_values()
-            .flatten()
-            .map(|(sink, _)| sink)
+        std::mem::take(&mut self.by_end).into_values().flatten().map(|(sink, _)| sink)
     }
 }

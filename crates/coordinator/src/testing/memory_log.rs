@@ -20,6 +20,7 @@ pub struct MemoryLog {
     durable: u64,
     durability: Durability,
     fail_next: Option<LogError>,
+    max_batch_bytes: Option<usize>,
 }
 
 impl MemoryLog {
@@ -41,6 +42,21 @@ impl MemoryLog {
     /// The next append fails with `error` and writes nothing.
     pub fn fail_next_append(&mut self, error: LogError) {
         self.fail_next = Some(error);
+    }
+
+    /// Larger batches are refused with `TooLarge`. A batch counts as what Kafka would make of it, give or take a few bytes.
+    pub fn set_max_batch_bytes(&mut self, max_batch_bytes: usize) {
+        self.max_batch_bytes = Some(max_batch_bytes);
+    }
+
+    /// Another log takes the place of this one, to be loaded by a restart. Offsets are given anew.
+    pub fn replace(&mut self, entries: Vec<LogEntry>) {
+        self.entries = entries;
+        for (index, entry) in self.entries.iter_mut().enumerate() {
+            let (LogEntry::Record { offset, .. } | LogEntry::Marker { offset, .. }) = entry;
+            *offset = index as u64;
+        }
+        self.make_durable();
     }
 
     /// A new owner takes the log over: every append of the present one is fenced until it loads again.
@@ -106,6 +122,9 @@ impl StateLog for MemoryLog {
         batch: &[RawRecord],
     ) -> Result<u64, LogError> {
         self.check(term, expected_end)?;
+        if self.max_batch_bytes.is_some_and(|max| batch_bytes(batch) > max) {
+            return Err(LogError::TooLarge);
+        }
         for record in batch {
             let (offset, record) = (self.end(), record.clone());
             self.entries.push(LogEntry::Record { offset, timestamp_ms, producer, record });
@@ -131,10 +150,16 @@ impl StateLog for MemoryLog {
     }
 }
 
+/// Size of a record batch: its header, and per record two lengths and five small numbers besides key and value.
+fn batch_bytes(batch: &[RawRecord]) -> usize {
+    let record = |record: &RawRecord| record.key.len() + record.value.as_ref().map_or(0, |value| value.len()) + 8;
+    61 + batch.iter().map(record).sum::<usize>()
+}
+
 /// The record of an entry; markers have none.
 pub(super) fn record(entry: &LogEntry) -> Option<Record> {
     match entry {
-        LogEntry::Record { record, .. } => Record::decode(record).expect("what the shard wrote can be read").into(),
+        LogEntry::Record { record, .. } => Record::decode(record).expect("what the shard wrote can be read"),
         LogEntry::Marker { .. } => None,
     }
 }

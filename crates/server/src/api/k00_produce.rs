@@ -199,7 +199,8 @@ fn check_request(version: i16, records: Option<Bytes>) -> Result<Bytes, Refusal>
 fn refused(log: &PartitionLog, error: AppendError) -> Refusal {
     let records: Vec<(i32, String)> = error.record_errors().iter().map(|r| (r.index, r.message.clone())).collect();
     let message = (!records.is_empty()).then(|| {
-        let quoted: Vec<_> = records.iter().take(QUOTED_RECORDS).map(|(index, text)| format!("{index}: {text}")).collect();
+        let quoted: Vec<_> =
+            records.iter().take(QUOTED_RECORDS).map(|(index, text)| format!("{index}: {text}")).collect();
         format!("{} records were refused: {}", records.len(), quoted.join(", "))
     });
     match &error {

@@ -37,8 +37,7 @@ pub(crate) async fn handle(
                 return failed(wanted.partition_index, ErrorCode::InvalidRequest.code());
             }
             let found = partitions.by_name(&topic.name, wanted.partition_index);
-            let checked =
-                found.and_then(|log| check_leader_epoch(&log, wanted.current_leader_epoch).map(|()| log));
+            let checked = found.and_then(|log| check_leader_epoch(&log, wanted.current_leader_epoch).map(|()| log));
             match checked {
                 Ok(log) => look_up(&log, wanted, cx.api_version, isolation),
                 Err(error) => failed(wanted.partition_index, error.code()),

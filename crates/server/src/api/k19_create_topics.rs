@@ -68,7 +68,7 @@ fn answer(name: KStr, result: Result<Created, Refusal>, config: &ServerConfig) -
 
 fn shown(entry: Entry) -> CreatableTopicConfigs {
     CreatableTopicConfigs {
-        name: KStr::from(entry.name),
+        name: KStr::from(entry.name.into_owned()),
         value: entry.value.map(KStr::from),
         read_only: entry.read_only,
         config_source: entry.source as i8,

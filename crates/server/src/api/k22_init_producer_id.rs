@@ -18,9 +18,7 @@ pub(crate) async fn handle(
         return Ok(refused(ErrorCode::CoordinatorNotAvailable).into());
     }
     match cx.broker.topics.next_producer_id().await {
-        Ok(producer_id) => {
-            Ok(InitProducerIdResponse { producer_id, producer_epoch: 0, ..Default::default() }.into())
-        }
+        Ok(producer_id) => Ok(InitProducerIdResponse { producer_id, producer_epoch: 0, ..Default::default() }.into()),
         Err(error) => {
             tracing::error!("no producer id can be given out: {error:?}");
             Ok(refused(ErrorCode::CoordinatorNotAvailable).into())

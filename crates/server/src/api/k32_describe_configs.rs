@@ -71,8 +71,8 @@ fn check_broker(name: &str, node_id: i32) -> Result<(), Refusal> {
 
 /// A subscription of client metrics that does not exist, as none does here: Kafka shows defaults.
 fn no_client_metrics() -> Vec<Entry> {
-    let entry = |name, value: &str, kind| Entry {
-        name,
+    let entry = |name: &'static str, value: &str, kind| Entry {
+        name: name.into(),
         value: Some(value.to_owned()),
         read_only: false,
         source: Source::Default,
@@ -93,7 +93,7 @@ fn answer(
     let DescribeConfigsResource { resource_type, resource_name, configuration_keys } = resource;
     // No list and an empty list both ask for everything; unknown names are left out.
     let keys = configuration_keys.filter(|keys| !keys.is_empty());
-    let wanted = |entry: &Entry| keys.as_ref().is_none_or(|keys| keys.iter().any(|key| key == entry.name));
+    let wanted = |entry: &Entry| keys.as_ref().is_none_or(|keys| keys.iter().any(|key| *key == *entry.name));
     let (error_code, error_message, configs) = match described {
         Ok(entries) => {
             let shown = entries.into_iter().filter(wanted).map(|entry| shown(entry, synonyms, documentation));
@@ -106,12 +106,12 @@ fn answer(
 
 fn shown(entry: Entry, synonyms: bool, documentation: bool) -> DescribeConfigsResourceResult {
     let synonym = |synonym: crate::config::SynonymValue| DescribeConfigsSynonym {
-        name: KStr::from(synonym.name),
+        name: KStr::from(synonym.name.into_owned()),
         value: synonym.value.map(KStr::from),
         source: synonym.source as i8,
     };
     DescribeConfigsResourceResult {
-        name: KStr::from(entry.name),
+        name: KStr::from(entry.name.into_owned()),
         value: entry.value.map(KStr::from),
         read_only: entry.read_only,
         config_source: entry.source as i8,

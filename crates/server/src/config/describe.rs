@@ -1,5 +1,7 @@
 //! Configurations as DescribeConfigs shows them: value, where it comes from, and the names that it falls back to (M-10).
 
+use std::borrow::Cow;
+
 use super::key::{Key, Kind, Support, Update};
 use super::keys;
 use super::layers::{Layers, Lookup, Source, Values};
@@ -9,7 +11,7 @@ use super::value::{self, Value};
 /// One key of a resource.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Entry {
-    pub name: &'static str,
+    pub name: Cow<'static, str>,
     /// `None` is null; also for what is sensitive.
     pub value: Option<String>,
     pub read_only: bool,
@@ -24,16 +26,16 @@ pub struct Entry {
 /// A name that the value could come from, with its own value.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SynonymValue {
-    pub name: &'static str,
+    pub name: Cow<'static, str>,
     pub value: Option<String>,
     pub source: Source,
 }
 
-/// A topic, by name of key. Hidden keys are left out.
+/// A topic, by name of key. Hidden keys are shown only when they are set.
 pub fn describe_topic(overrides: &Values, broker: &Layers) -> Vec<Entry> {
     let view = TopicView { overrides, broker };
     let mut entries: Vec<Entry> = keys::topic()
-        .filter(|key| !key.internal)
+        .filter(|key| !key.internal || overrides.contains_key(key.name))
         .map(|key| {
             let names: Vec<&'static str> = key.synonyms.iter().map(|synonym| synonym.name).collect();
             let own = overrides.get(key.name).map(|text| own_value(key, text, Source::Topic));
@@ -60,7 +62,7 @@ pub fn describe_group(values: &Values, broker: &Layers) -> Vec<Entry> {
                 (_, Some(synonym)) => chain(&[synonym.name], broker),
                 (_, None) => {
                     let value = key.default.map(str::to_owned);
-                    vec![SynonymValue { name: key.name, value, source: Source::Default }]
+                    vec![SynonymValue { name: Cow::Borrowed(key.name), value, source: Source::Default }]
                 }
             };
             let synonyms: Vec<SynonymValue> = own.into_iter().chain(fallback).collect();
@@ -96,12 +98,38 @@ pub fn describe_broker(layers: &Layers, cluster: bool) -> Vec<Entry> {
             entry(key, value, key.update == Update::ReadOnly, synonyms)
         })
         .collect();
+    entries.extend(custom(layers, cluster));
     sort(&mut entries);
     entries
 }
 
+/// What was set dynamically on a key that nobody knows: it may be a secret of a plug-in, so its value is not shown.
+fn custom(layers: &Layers, cluster: bool) -> Vec<Entry> {
+    let sources = [(&layers.broker, Source::Broker), (&layers.cluster, Source::ClusterDefault)];
+    let mut entries: Vec<Entry> = Vec::new();
+    for (values, source) in sources.into_iter().filter(|(_, source)| !cluster || *source == Source::ClusterDefault) {
+        for name in values.keys().filter(|name| keys::find_described_broker(name).is_none()) {
+            let synonym = SynonymValue { name: Cow::Owned(name.clone()), value: None, source };
+            match entries.iter_mut().find(|entry| entry.name == *name) {
+                Some(entry) => entry.synonyms.push(synonym),
+                None => entries.push(Entry {
+                    name: Cow::Owned(name.clone()),
+                    value: None,
+                    read_only: true,
+                    source,
+                    sensitive: true,
+                    kind: Kind::Unknown,
+                    synonyms: vec![synonym],
+                    documentation: String::new(),
+                }),
+            }
+        }
+    }
+    entries
+}
+
 fn sort(entries: &mut [Entry]) {
-    entries.sort_by_key(|entry| entry.name);
+    entries.sort_by(|a, b| a.name.cmp(&b.name));
 }
 
 fn entry(key: &'static Key, value: Option<String>, read_only: bool, mut synonyms: Vec<SynonymValue>) -> Entry {
@@ -110,7 +138,7 @@ fn entry(key: &'static Key, value: Option<String>, read_only: bool, mut synonyms
         synonyms.iter_mut().for_each(|synonym| synonym.value = None);
     }
     Entry {
-        name: key.name,
+        name: Cow::Borrowed(key.name),
         value: value.filter(|_| !sensitive),
         read_only,
         source: synonyms.first().map_or(Source::Default, |synonym| synonym.source),
@@ -134,7 +162,7 @@ fn chain(names: &[&'static str], layers: &Layers) -> Vec<SynonymValue> {
         for name in names {
             if let Some(text) = values.get(*name) {
                 let value = keys::find_described_broker(name).map(|key| normalised(key, text));
-                all.push(SynonymValue { name, value, source });
+                all.push(SynonymValue { name: Cow::Borrowed(*name), value, source });
             }
         }
     }
@@ -142,15 +170,19 @@ fn chain(names: &[&'static str], layers: &Layers) -> Vec<SynonymValue> {
         if let Some(key) = keys::find_described_broker(name)
             && let Some(text) = key.default
         {
-            all.push(SynonymValue { name, value: Some(normalised(key, text)), source: Source::Default });
+            all.push(SynonymValue {
+                name: Cow::Borrowed(*name),
+                value: Some(normalised(key, text)),
+                source: Source::Default,
+            });
         }
     }
-    let first = names.first();
-    all.into_iter().skip_while(|synonym| Some(&synonym.name) != first).collect()
+    let Some(first) = names.first() else { return all };
+    all.into_iter().skip_while(|synonym| synonym.name != *first).collect()
 }
 
 fn own_value(key: &'static Key, text: &str, source: Source) -> SynonymValue {
-    SynonymValue { name: key.name, value: Some(normalised(key, text)), source }
+    SynonymValue { name: Cow::Borrowed(key.name), value: Some(normalised(key, text)), source }
 }
 
 fn first(synonym: SynonymValue) -> SynonymValue {

@@ -4,6 +4,8 @@
 /// Kafka's type of a value; the numbers are those of DescribeConfigs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
+    /// Of a key that nobody knows.
+    Unknown = 0,
     Boolean = 1,
     String = 2,
     Int = 3,
@@ -19,6 +21,7 @@ impl Kind {
     /// As Kafka's messages spell it.
     pub fn name(self) -> &'static str {
         match self {
+            Kind::Unknown => "UNKNOWN",
             Kind::Boolean => "BOOLEAN",
             Kind::String => "STRING",
             Kind::Int => "INT",

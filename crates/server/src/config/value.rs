@@ -51,7 +51,7 @@ fn parse_kind(key: &Key, text: &str) -> Result<Value, ValueError> {
         Kind::Short => text.parse::<i16>().map(|v| Value::Integer(v.into())).map_err(|_| not_a_number()),
         Kind::Long => text.parse::<i64>().map(Value::Integer).map_err(|_| not_a_number()),
         Kind::Double => parse_double(text).map(Value::Double).ok_or_else(not_a_number),
-        Kind::String | Kind::Class | Kind::Password => Ok(Value::Text(text.to_owned())),
+        Kind::String | Kind::Class | Kind::Password | Kind::Unknown => Ok(Value::Text(text.to_owned())),
         Kind::List => parse_list(key, text),
     }
 }

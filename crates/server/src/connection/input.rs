@@ -99,7 +99,8 @@ impl<'a> Input<'a> {
         let version = i16::from_be_bytes(at(LENGTH_BYTES + 2));
         let Some(api) = api(key) else { return Err(CloseReason::UnknownApi { key, length }) };
         // A client that is newer than we are learns our versions from the answer (N-3).
-        if !api.handles(version) && !(api.key == ApiKey::ApiVersions && version > api.max_version) {
+        let too_new_but_answered = api.key == ApiKey::ApiVersions && version > api.max_version;
+        if !api.handles(version) && !too_new_but_answered {
             return Err(CloseReason::Version { key: api.key, version });
         }
         let limit = self.limits.frame_bytes(api, self.first);

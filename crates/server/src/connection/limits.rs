@@ -94,10 +94,4 @@ impl Budget {
             None => std::future::pending().await,
         }
     }
-
-    /// Bytes that are not taken.
-    #[cfg(test)]
-    pub fn free(&self) -> usize {
-        self.free.available_permits()
-    }
 }

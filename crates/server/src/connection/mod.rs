@@ -61,7 +61,9 @@ pub(crate) async fn serve(broker: Arc<Broker>, mut stream: TcpStream, peer: Arc<
     match run(&broker, &mut stream, &peer, &registration).await {
         Ok(()) => tracing::debug!(remote = %peer.remote, "connection closed by the client"),
         Err(reason) if reason.is_ordinary() => tracing::debug!(remote = %peer.remote, "connection closed: {reason}"),
-        Err(reason) => tracing::warn!(remote = %peer.remote, "connection closed: {reason}"),
+        Err(reason) => {
+            tracing::warn!(remote = %peer.remote, software = peer.software(), "connection closed: {reason}")
+        }
     }
 }
 

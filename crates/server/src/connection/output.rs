@@ -29,7 +29,11 @@ const SLICES: usize = 32;
 
 enum Outstanding {
     Ready(Writer),
-    Later(Pin<Box<dyn Future<Output = Result<Writer, HandlerError>> + Send>>, Share),
+    Later {
+        answer: Pin<Box<dyn Future<Output = Result<Writer, HandlerError>> + Send>>,
+        /// The request counts as in flight until then.
+        _share: Share,
+    },
 }
 
 /// The sending side of a connection.
@@ -53,8 +57,8 @@ impl<'a> Output<'a> {
             Answer::NoResponse => {}
             Answer::Ready(writer) if self.outstanding.is_empty() => self.append(writer),
             Answer::Ready(writer) => self.outstanding.push_back(Outstanding::Ready(writer)),
-            Answer::Later(future) => {
-                self.outstanding.push_back(Outstanding::Later(future, share));
+            Answer::Later(answer) => {
+                self.outstanding.push_back(Outstanding::Later { answer, _share: share });
                 self.tracked.outstanding(self.outstanding.len());
             }
         }
@@ -120,7 +124,7 @@ impl<'a> Output<'a> {
         while let Some(first) = self.outstanding.front_mut() {
             let writer = match first {
                 Outstanding::Ready(writer) => std::mem::take(writer),
-                Outstanding::Later(future, _) => match future.as_mut().poll(cx) {
+                Outstanding::Later { answer, .. } => match answer.as_mut().poll(cx) {
                     Poll::Ready(writer) => writer?,
                     Poll::Pending => {
                         waits = true;

@@ -9,8 +9,6 @@ use wire::KStr;
 #[derive(Debug)]
 pub(crate) struct Peer {
     pub remote: SocketAddr,
-    /// The address at which the client reached us.
-    pub local: SocketAddr,
     /// The address that this client is told to connect to.
     pub advertised: Advertised,
     /// As group records and describe show it: a slash and the address, `/127.0.0.1`.
@@ -27,20 +25,23 @@ pub(crate) struct Advertised {
 
 /// What the client called itself in ApiVersions.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct ClientSoftware {
-    pub name: KStr,
-    pub version: KStr,
+struct ClientSoftware {
+    name: KStr,
+    version: KStr,
 }
 
 impl Peer {
-    pub fn new(remote: SocketAddr, local: SocketAddr, advertised: Advertised) -> Self {
+    pub fn new(remote: SocketAddr, advertised: Advertised) -> Self {
         let client_host = KStr::from(format!("/{}", remote.ip()));
-        Peer { remote, local, advertised, client_host, software: OnceLock::new() }
+        Peer { remote, advertised, client_host, software: OnceLock::new() }
     }
 
-    /// Empty until the client has introduced itself.
-    pub fn software(&self) -> Option<&ClientSoftware> {
-        self.software.get()
+    /// Name and version of the client's software, for the log.
+    pub fn software(&self) -> String {
+        match self.software.get() {
+            Some(ClientSoftware { name, version }) => format!("{name} {version}"),
+            None => "unknown".to_owned(),
+        }
     }
 
     /// Keeps the first introduction; the texts are copied out of the frame.

@@ -212,7 +212,9 @@ impl Hosted {
         let started = std::time::Instant::now();
         let mut cell = Cell::new(Shard::new(), PartitionStateLog::new(self.log.clone(), self.committed.clone()));
         let mut env = Env { topics: &world.topics, config: &world.config, ids: &mut ids, members_total: 0 };
-        let loaded = cell.load(Shard::new(), clock.now(), &mut env);
+        let load = || cell.load(Shard::new(), clock.now(), &mut env);
+        let loaded = catch_unwind(AssertUnwindSafe(load))
+            .unwrap_or_else(|_| Err(LogError::Failed("the coordinator panicked".to_owned())));
         let mut slot = self.lock();
         let Phase::Loading { missed } = std::mem::replace(&mut slot.phase, Phase::Down) else {
             slot.phase = Phase::Closed;

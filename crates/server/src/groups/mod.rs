@@ -75,11 +75,7 @@ impl Groups {
         groups
     }
 
-    /// The partition that a group lives on (C R-1).
-    pub fn partition_of(&self, group_id: &str) -> i32 {
-        self.shard_of(group_id) as i32
-    }
-
+    /// The shard that a group lives on (C R-1).
     fn shard_of(&self, group_id: &str) -> usize {
         partition_of(group_id, self.0.shards.len() as u32) as usize
     }
@@ -100,10 +96,6 @@ impl Groups {
     }
 
     /// Runs a command now; the reply may be there already.
-    pub fn begin_for(&self, group_id: &str, command: Command) -> Begun {
-        self.begin(self.shard_of(group_id), command)
-    }
-
     fn begin(&self, shard: usize, command: Command) -> Begun {
         let (sink, later) = oneshot::channel();
         let now = self.run(shard, command, move |reply| {
@@ -231,13 +223,13 @@ impl Groups {
 }
 
 /// A command that has run.
-pub(crate) struct Begun {
+struct Begun {
     now: Option<Replied>,
     later: oneshot::Receiver<Replied>,
 }
 
 impl Begun {
-    pub async fn finish(self) -> Replied {
+    async fn finish(self) -> Replied {
         match self.now {
             Some(reply) => reply,
             // A sink that is dropped unused belongs to a shard that was dropped.

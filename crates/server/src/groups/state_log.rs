@@ -108,7 +108,11 @@ impl StateLog for PartitionStateLog {
         let bytes = control_batch(kind, producer.id, producer.epoch, coordinator_epoch, timestamp_ms)
             .map_err(|error| LogError::Failed(error.to_string()))?;
         let txn_protocol = if raises_epoch { TxnProtocol::V2 } else { TxnProtocol::V1 };
-        self.append_bytes(expected_end, AppendParams { txn_protocol, ..AppendParams::coordinator(timestamp_ms) }, &bytes)
+        self.append_bytes(
+            expected_end,
+            AppendParams { txn_protocol, ..AppendParams::coordinator(timestamp_ms) },
+            &bytes,
+        )
     }
 
     fn durable_end(&self) -> u64 {

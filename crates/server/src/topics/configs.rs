@@ -10,6 +10,7 @@ use super::record::MetadataRecord;
 use super::state::{ResourceType, State, config_record};
 use super::{Topics, names};
 use crate::config::key::{Key, Kind, Update};
+use crate::config::keys::Known;
 use crate::config::{Layers, ServerConfig, Values, keys, validate, validate_group, value};
 
 /// What is done to one key.
@@ -151,16 +152,28 @@ pub(crate) fn check_node_id(name: &str, node_id: i32) -> Result<(), Refusal> {
     }
 }
 
+/// Unknown keys are accepted, as with Kafka, which has plug-ins; security that is not built never is.
 fn check_dynamic(name: &str, per_broker: bool) -> Result<(), Refusal> {
-    match keys::find_described_broker(name).map(|key| key.update) {
-        Some(Update::ClusterWide) => Ok(()),
-        Some(Update::PerBroker) if per_broker => Ok(()),
-        Some(Update::PerBroker) => Err(Refusal::invalid_request(format!(
+    let update = match keys::classify(name) {
+        Known::Refused { .. } => {
+            return Err(Refusal::invalid_request(format!(
+                "{name}: encryption, authentication, authorisation and policies are not built"
+            )));
+        }
+        Known::Key(key) => key.update,
+        Known::Inert(_) => keys::find_described_broker(name).map_or(Update::ClusterWide, |key| key.update),
+        Known::Unknown => {
+            tracing::warn!("unknown configuration key {name} is stored, and has no effect");
+            Update::ClusterWide
+        }
+    };
+    match update {
+        Update::ClusterWide => Ok(()),
+        Update::PerBroker if per_broker => Ok(()),
+        Update::PerBroker => Err(Refusal::invalid_request(format!(
             "Cannot update these configs at default cluster level, broker id must be specified: [{name}]"
         ))),
-        Some(Update::ReadOnly) | None => {
-            Err(Refusal::invalid_request(format!("Cannot update these configs dynamically: [{name}]")))
-        }
+        Update::ReadOnly => Err(Refusal::invalid_request(format!("Cannot update these configs dynamically: [{name}]"))),
     }
 }
 

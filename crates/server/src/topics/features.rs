@@ -5,9 +5,9 @@ use std::sync::Arc;
 use wire::messages::feature_level_record::FeatureLevelRecord;
 use wire::{ErrorCode, KStr};
 
-use super::Topics;
 use super::error::Refusal;
 use super::record::MetadataRecord;
+use super::{State, Topics};
 use crate::features::{METADATA_VERSION, SUPPORTED};
 
 /// A wish to move one feature.
@@ -29,9 +29,14 @@ pub(crate) enum Direction {
     Unknown,
 }
 
-/// The levels of a new cluster.
-pub(super) fn initial() -> impl Iterator<Item = MetadataRecord> {
-    SUPPORTED.iter().filter(|feature| feature.initial > 0).map(|feature| record(feature.name, feature.initial))
+/// Initial levels of features that the log does not speak of: all in a new cluster, new ones after an upgrade of the broker. One
+/// that was taken away has level 0 there, and stays so.
+pub(super) fn missing(state: &State) -> impl Iterator<Item = MetadataRecord> {
+    let known = |name: &str| state.features.contains_key(name);
+    SUPPORTED
+        .iter()
+        .filter(move |feature| feature.initial > 0 && !known(feature.name))
+        .map(|feature| record(feature.name, feature.initial))
 }
 
 fn record(name: &str, feature_level: i16) -> MetadataRecord {

@@ -139,7 +139,7 @@ impl Topics {
         Ok(Arc::new(topics))
     }
 
-    /// The first record of every start: it counts the starts, finalizes the features of a new cluster, and syncs what the last run
+    /// The first record of every start: it counts the starts, finalizes features that are new, and syncs what the last run
     /// left unsynced.
     fn begin(&self, mut state: State, removed: &BTreeSet<Uuid>) -> Result<(), MetadataError> {
         let mut records = Vec::new();
@@ -147,9 +147,7 @@ impl Topics {
         let mut next = state.clone();
         next.broker_epoch = epoch;
         records.push(next.producer_ids(self.node_id));
-        if state.broker_epoch == 0 {
-            records.extend(features::initial());
-        }
+        records.extend(features::missing(&state));
         for record in &records {
             state.replay(record).map_err(|reason| MetadataError::Damaged { offset: state.offset, reason })?;
         }

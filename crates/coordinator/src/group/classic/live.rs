@@ -256,6 +256,8 @@ impl Live {
             return (None, None);
         };
         let waiting = (member.awaiting_join.take(), member.awaiting_sync.take());
+        // The restarted process is there: it waits like any other member, without the limit of newcomers (J-17).
+        member.is_new = false;
         self.open_joins -= usize::from(waiting.0.is_some());
         self.pending_syncs.remove(old_id);
         if self.is_leader(old_id) {

@@ -14,6 +14,9 @@ const INITIAL_DELAY_MS: u64 = 3_000;
 /// that come too late cost a rebalance that the others hear of with their next heartbeat only, 3 s later with usual clients.
 const QUIET_MS: std::ops::RangeInclusive<u64> = 150..=300;
 
+/// The least time between two looks at a group that nobody has joined: clients may ask for a rebalance timeout of 0.
+const LEAST_RETRY_MS: u64 = 100;
+
 /// Makes the members join again (C B-1 to B-3).
 pub(super) fn prepare(scope: &mut Scope<'_>) {
     if scope.group.state() == GroupState::CompletingRebalance {
@@ -143,7 +146,7 @@ fn complete(scope: &mut Scope<'_>) {
     scope.cancel_join_timer();
     drop_absent_dynamic_members(scope);
     if !scope.group.elect_joined_leader() && !scope.group.members().is_empty() {
-        scope.set_join_timer(scope.group.rebalance_timeout_ms());
+        scope.set_join_timer(scope.group.rebalance_timeout_ms().max(LEAST_RETRY_MS));
         return;
     }
     scope.group.initial_delay = None;
@@ -193,7 +196,10 @@ fn drop_absent_dynamic_members(scope: &mut Scope<'_>) {
 /// Nothing was heard of a member or pending id for its session timeout (C B-14).
 pub(super) fn session_ended(scope: &mut Scope<'_>, member_id: &KStr) {
     if scope.group.pending_joins.remove(member_id) {
-        complete_if_all_joined(scope);
+        // As in Kafka, where this is the one thing that ends an initial delay early.
+        if scope.group.state() == GroupState::PreparingRebalance && scope.group.all_joined() {
+            complete(scope);
+        }
         return;
     }
     let Some(member) = scope.group.member(member_id) else {

@@ -52,7 +52,8 @@ fn check(group: &Live, request: &SyncGroupRequest) -> Result<(), ErrorCode> {
     if request.generation_id != group.generation {
         return Err(ErrorCode::IllegalGeneration);
     }
-    let differs = |given: &Option<KStr>, own: &Option<KStr>| given.is_some() && given != own;
+    // A group that has not chosen yet contradicts nobody.
+    let differs = |given: &Option<KStr>, own: &Option<KStr>| given.is_some() && own.is_some() && given != own;
     if differs(&request.protocol_type, &group.protocol_type) || differs(&request.protocol_name, &group.protocol) {
         return Err(ErrorCode::InconsistentGroupProtocol);
     }

@@ -8,7 +8,7 @@ use wire::{ErrorCode, KStr};
 
 use super::Group;
 use super::fault::Fault;
-use super::member::{Member, partitions_of};
+use super::member::{Has, Member};
 use crate::assign::PartitionSet;
 use crate::command::Caller;
 use crate::group;
@@ -60,10 +60,19 @@ fn described_member(image: &TopicImage, group: &Group, member: &Member) -> Descr
         client_host: wants.client_host.clone(),
         subscribed_topic_names: wants.names.iter().cloned().collect(),
         subscribed_topic_regex: Some(wants.regex.clone()),
-        assignment: assignment(image, &partitions_of(&has.assigned)),
+        assignment: assignment(image, &still_owned(has)),
         target_assignment: assignment(image, &group.target_of(&member.id)),
         member_type: i8::from(!member.is_classic()),
     }
+}
+
+/// What the member reads from: that it has to give up partitions does not mean that it has.
+fn still_owned(has: &Has) -> PartitionSet {
+    let mut owned = PartitionSet::new();
+    for (topic, partition) in has.held() {
+        owned.entry(topic).or_default().insert(partition);
+    }
+    owned
 }
 
 /// Topics that are gone are left out: they have no name any longer.

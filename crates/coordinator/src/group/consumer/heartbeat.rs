@@ -1,26 +1,22 @@
 //! ConsumerGroupHeartbeat (C section 11): the order in which everything happens. A member that is where it should be
 //! and says nothing new passes through without a record and without a copy.
 
-use std::borrow::Cow;
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
-use wire::messages::consumer_group_heartbeat_request::ConsumerGroupHeartbeatRequest;
+use wire::messages::consumer_group_heartbeat_request::{ConsumerGroupHeartbeatRequest, TopicPartitions as OwnedTopic};
 use wire::messages::consumer_group_heartbeat_response::{Assignment, ConsumerGroupHeartbeatResponse, TopicPartitions};
 use wire::{ErrorCode, KStr};
 
 use super::fault::Fault;
-use super::join::{self, Found, Participant};
-use super::member::{Has, Member, Progress, Wants, same_partitions};
-use super::reconcile::Step;
-use super::subscription::{self, Counts};
+use super::join::{self, Found};
+use super::member::{Has, Progress, Wants, same_partitions};
 use super::timers::{self, Timer};
-use super::{Group, leave, records, regexes, settings, soft, target, validate};
+use super::update::Update;
+use super::{leave, records, regexes, settings, soft, upgrade, validate};
 use crate::assign::PartitionSet;
 use crate::command::Caller;
 use crate::group::{classic, interval};
 use crate::outcome::Reply;
-use crate::record::Record;
 use crate::shard::Ctx;
 
 pub(crate) fn heartbeat(ctx: &mut Ctx<'_, '_>, caller: &Caller, request: &ConsumerGroupHeartbeatRequest) {
@@ -54,136 +50,30 @@ fn run(
     let instance_id = request.instance_id.as_ref();
     join::check_room(&found, &ctx.env.config.broker, member_id, instance_id)?;
     let participant = join::find_member(&found, group_id, member_id, request, &mut records)?;
-    let update = Update::new(group_id, &found, &participant, caller, request);
-    let (epoch, regexes) = update.subscribe(ctx, &mut records)?;
-    let changes = update.wants.subscribes_differently(&participant.member.wants);
-    let (target_epoch, target) = update.target(epoch).update(ctx, &mut records)?;
-    let next = update.reconcile(ctx, request, target_epoch, &target, changes);
+    let wants = updated(&participant.member.wants, caller, request);
+    let update = Update::new(group_id, &found, &participant, wants);
+    let subscribed = update.subscribe(ctx, &mut records)?;
+    let (target_epoch, target) = update.target(subscribed.epoch).update(ctx, &mut records)?;
+    let owned = || request.topic_partitions.as_deref().map(partitions_of);
+    let next = update.reconcile(ctx, owned, target_epoch, &target, subscribed.changed);
     if let Some(next) = &next {
         records.push(records::current(group_id, &participant.member.id, next));
     }
 
     // Nothing fails from here on.
     ctx.out.records.append(&mut records);
-    match found {
+    match &found {
         Found::Existing(_) => {}
         Found::Made(_) => classic::forget(ctx.soft, group_id),
-        Found::Upgraded(_) => classic::upgraded(ctx, group_id),
+        Found::Upgraded(group) => upgrade::finish(ctx, group_id, group),
     }
-    if regexes {
-        regexes::maybe_resolve(ctx, group_id, &found, &update.counts);
-    }
+    regexes::maybe_resolve(ctx, group_id, &found, &update.counts);
     update.arm_timers(ctx, next.as_ref());
     let has = next.as_ref().unwrap_or(&participant.member.has);
-    Ok(update.answer(ctx, request, has, epoch, target_epoch))
+    Ok(update.answer(ctx, request, has, subscribed.epoch, target_epoch))
 }
 
-/// A heartbeat of a known member, the group and the member as they were before it.
-struct Update<'a> {
-    group_id: &'a KStr,
-    group: &'a Group,
-    member: &'a Member,
-    replaces: Option<&'a Member>,
-    /// After the heartbeat.
-    wants: Cow<'a, Wants>,
-    /// Of the group, after the heartbeat.
-    counts: Cow<'a, Counts>,
-}
-
-impl<'a> Update<'a> {
-    fn new(
-        group_id: &'a KStr,
-        group: &'a Group,
-        participant: &'a Participant<'_>,
-        caller: &Caller,
-        request: &ConsumerGroupHeartbeatRequest,
-    ) -> Self {
-        let member = &*participant.member;
-        let wants = updated(&member.wants, caller, request).map_or(Cow::Borrowed(&member.wants), Cow::Owned);
-        let is_known = group.members.contains_key(&member.id) || participant.replaces.is_some();
-        let counts = if is_known && *wants == member.wants {
-            Cow::Borrowed(&group.counts)
-        } else {
-            Cow::Owned(group.counts.with(is_known.then_some(&member.wants), &wants))
-        };
-        Update { group_id, group, member, replaces: participant.replaces, wants, counts }
-    }
-
-    /// What the member wants is written, and the group's epoch moves if that matters (C K-14, K-15). Yields the epoch,
-    /// and whether expressions are to be looked at.
-    fn subscribe(&self, ctx: &mut Ctx<'_, '_>, records: &mut Vec<Record>) -> Result<(i32, bool), Fault> {
-        let (before, after) = (&self.member.wants, &*self.wants);
-        if before != after {
-            records.push(records::member(self.group_id, &self.member.id, after));
-        }
-        let change = regexes::change(self.group, &before.regex, &after.regex)?;
-        if let Some(regex) = &change.tombstone {
-            records.push(records::regex_tombstone(self.group_id, regex));
-        }
-        let configured = &ctx.env.config.broker.consumer_assignors;
-        let assignor_changed = self.group.counts.assignor(configured) != self.counts.assignor(configured);
-        let bump = before.names != after.names || change.bump || assignor_changed;
-        let checked = |ctx: &mut Ctx<'_, '_>| soft::entry(ctx.soft, self.group_id).metadata_checked(ctx.at);
-        let looks_again = soft::entry(ctx.soft, self.group_id).metadata_expired(ctx.at);
-        let has_regexes = self.counts.has_regexes();
-        if !bump && !looks_again {
-            return Ok((self.group.epoch, has_regexes));
-        }
-        let topics = self.counts.topics(&self.group.regexes);
-        let hash = super::metadata_hash(topics, ctx.env.topics);
-        checked(ctx);
-        if !bump && hash == self.group.metadata_hash {
-            return Ok((self.group.epoch, has_regexes));
-        }
-        let epoch = self.group.epoch + 1;
-        records.push(records::epoch(self.group_id, epoch, hash));
-        Ok((epoch, has_regexes))
-    }
-
-    fn target(&self, group_epoch: i32) -> target::Change<'_> {
-        target::Change {
-            group_id: self.group_id,
-            group: self.group,
-            group_epoch,
-            member_id: &self.member.id,
-            wants: &self.wants,
-            replaces: self.replaces.map(|old| &old.id),
-            counts: &self.counts,
-        }
-    }
-
-    /// C K-20 to K-26.
-    fn reconcile(
-        &self,
-        ctx: &Ctx<'_, '_>,
-        request: &ConsumerGroupHeartbeatRequest,
-        target_epoch: i32,
-        target: &Arc<PartitionSet>,
-        subscription_changed: bool,
-    ) -> Option<Has> {
-        let has = &self.member.has;
-        if !subscription_changed && has.is_reconciled_to(target_epoch) {
-            return None;
-        }
-        let owned = request.topic_partitions.as_ref().map(|topics| -> PartitionSet {
-            topics.iter().map(|topic| (topic.topic_id, topic.partitions.iter().copied().collect())).collect()
-        });
-        let subscribed = subscription::topic_ids(&self.wants, &self.group.regexes, ctx.env.topics);
-        let step = Step {
-            has,
-            target_epoch,
-            target,
-            subscribed: &subscribed,
-            subscription_changed,
-            owned: owned.as_ref(),
-            held_by_other: &|topic, partition| {
-                let holder = self.group.holder(topic, partition);
-                holder.is_some_and(|id| *id != self.member.id && self.replaces.is_none_or(|old| old.id != *id))
-            },
-        };
-        step.take()
-    }
-
+impl Update<'_> {
     /// C K-27.
     fn arm_timers(&self, ctx: &mut Ctx<'_, '_>, next: Option<&Has>) {
         if let Some(old) = self.replaces
@@ -243,7 +133,7 @@ impl<'a> Update<'a> {
         let soft = soft::entry(ctx.soft, self.group_id);
         soft.unsettled_since_ms = if settled { None } else { soft.unsettled_since_ms.or(Some(now_ms)) };
         let waited_ms = now_ms - soft.unsettled_since_ms.unwrap_or(now_ms);
-        if let Some(configured_ms) = settings::heartbeat_interval_ms(&ctx.env.config, self.group_id) {
+        if let Some(configured_ms) = settings::heartbeat_interval_ms(ctx.env.config, self.group_id) {
             return configured_ms;
         }
         let broker = &ctx.env.config.broker;
@@ -293,6 +183,10 @@ fn updated(before: &Wants, caller: &Caller, request: &ConsumerGroupHeartbeatRequ
         assignor: update(&before.assignor, &request.server_assignor),
         classic: None,
     })
+}
+
+fn partitions_of(topics: &[OwnedTopic]) -> PartitionSet {
+    topics.iter().map(|topic| (topic.topic_id, topic.partitions.iter().copied().collect())).collect()
 }
 
 fn assignment(has: &Has) -> Assignment {

@@ -81,6 +81,35 @@ pub(super) struct Participant<'a> {
     pub replaces: Option<&'a Member>,
 }
 
+impl<'a> Participant<'a> {
+    pub fn existing(member: &'a Member) -> Self {
+        Participant { member: Cow::Borrowed(member), replaces: None }
+    }
+
+    pub fn new(member_id: &KStr) -> Self {
+        let member = Member { id: member_id.to_owned_detached(), ..Member::default() };
+        Participant { member: Cow::Owned(member), replaces: None }
+    }
+
+    /// A static member under another id, or its own again: it inherits everything but its epoch (C K-12).
+    pub fn replacing(
+        group: &Group,
+        group_id: &KStr,
+        old: &'a Member,
+        new_id: &KStr,
+        records: &mut Vec<Record>,
+    ) -> Self {
+        let id = if old.id == *new_id { old.id.clone() } else { new_id.to_owned_detached() };
+        let has = Has { epoch: 0, previous_epoch: 0, ..old.has.clone() };
+        let new = Member { id, wants: old.wants.clone(), has };
+        records.extend(records::member_tombstones(group_id, &old.id));
+        records.push(records::member(group_id, &new.id, &new.wants));
+        records.push(records::target(group_id, &new.id, &group.target_of(&old.id)));
+        records.push(records::current(group_id, &new.id, &new.has));
+        Participant { member: Cow::Owned(new), replaces: Some(old) }
+    }
+}
+
 /// C K-10 to K-13. Taking over an instance writes records.
 pub(super) fn find_member<'a>(
     group: &'a Group,
@@ -90,66 +119,30 @@ pub(super) fn find_member<'a>(
     records: &mut Vec<Record>,
 ) -> Result<Participant<'a>, Fault> {
     let joins = request.member_epoch == 0;
-    let existing = |member| Participant { member: Cow::Borrowed(member), replaces: None };
+    let known = group.members.get(member_id);
     let Some(instance_id) = &request.instance_id else {
-        return match group.members.get(member_id) {
-            Some(member) => {
-                if !joins {
-                    check_epoch(member, request)?;
-                }
-                Ok(existing(member))
-            }
-            None if joins => Ok(new_member(member_id)),
+        return match known {
+            Some(member) if joins => Ok(Participant::existing(member)),
+            Some(member) => check_epoch(member, request).map(|()| Participant::existing(member)),
+            None if joins => Ok(Participant::new(member_id)),
             None => Err(Fault::unknown_member(group_id, member_id)),
         };
     };
     match group.static_member(instance_id) {
-        None if joins => Ok(group.members.get(member_id).map_or_else(|| new_member(member_id), existing)),
+        None if joins => Ok(known.map_or_else(|| Participant::new(member_id), Participant::existing)),
         None => Err(Fault::unknown_instance(instance_id)),
-        Some(holder) if joins => {
-            if holder.has.epoch != AWAY_EPOCH && !holder.is_classic() {
-                let message = format!(
-                    "Static member {member_id} with instance id {instance_id} cannot join the group because the \
-                     instance id is owned by {} member.",
-                    holder.id
-                );
-                return Err(Fault::new(ErrorCode::UnreleasedInstanceId, message));
-            }
-            let member = replace(group, group_id, holder, member_id, 0, records);
-            Ok(Participant { member: Cow::Owned(member), replaces: Some(holder) })
+        Some(holder) if joins && holder.has.epoch != AWAY_EPOCH && !holder.is_classic() => {
+            let message = format!(
+                "Static member {member_id} with instance id {instance_id} cannot join the group because the instance \
+                 id is owned by {} member.",
+                holder.id
+            );
+            Err(Fault::new(ErrorCode::UnreleasedInstanceId, message))
         }
-        Some(holder) => {
-            if holder.id != *member_id {
-                return Err(Fault::fenced_instance(member_id, instance_id, &holder.id));
-            }
-            check_epoch(holder, request)?;
-            Ok(existing(holder))
-        }
+        Some(holder) if joins => Ok(Participant::replacing(group, group_id, holder, member_id, records)),
+        Some(holder) if holder.id != *member_id => Err(Fault::fenced_instance(member_id, instance_id, &holder.id)),
+        Some(holder) => check_epoch(holder, request).map(|()| Participant::existing(holder)),
     }
-}
-
-fn new_member<'a>(member_id: &KStr) -> Participant<'a> {
-    let member = Member { id: member_id.to_owned_detached(), ..Member::default() };
-    Participant { member: Cow::Owned(member), replaces: None }
-}
-
-/// A static member under another id: it inherits everything but its epoch (C K-12).
-pub(super) fn replace(
-    group: &Group,
-    group_id: &KStr,
-    old: &Member,
-    new_id: &KStr,
-    epoch: i32,
-    records: &mut Vec<Record>,
-) -> Member {
-    let id = if old.id == *new_id { old.id.clone() } else { new_id.to_owned_detached() };
-    let has = Has { epoch, previous_epoch: 0, ..old.has.clone() };
-    let new = Member { id, wants: old.wants.clone(), has };
-    records.extend(records::member_tombstones(group_id, &old.id));
-    records.push(records::member(group_id, &new.id, &new.wants));
-    records.push(records::target(group_id, &new.id, &group.target_of(&old.id)));
-    records.push(records::current(group_id, &new.id, &new.has));
-    new
 }
 
 /// C K-11: an older epoch is that of a member that did not get the latest answer, or of a zombie.

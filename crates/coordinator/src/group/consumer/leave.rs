@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use wire::KStr;
 use wire::messages::consumer_group_heartbeat_request::ConsumerGroupHeartbeatRequest;
 use wire::messages::consumer_group_heartbeat_response::ConsumerGroupHeartbeatResponse;
+use wire::{ErrorCode, KStr};
 
 use super::fault::Fault;
 use super::member::{AWAY_EPOCH, Has, Holdings, Member};
@@ -22,7 +22,7 @@ pub(super) fn leave(
     let group = match state.group(group_id) {
         Some(group::Group::Consumer(group)) => group,
         Some(_) => return Err(Fault::other_type(group_id)),
-        None => return Err(Fault::unknown_group(group_id)),
+        None => return Err(Fault::new(ErrorCode::GroupIdNotFound, format!("Group {group_id} not found."))),
     };
     let member = find(group, request)?;
     if request.member_epoch == AWAY_EPOCH {
@@ -72,9 +72,8 @@ pub(super) fn remove(ctx: &mut Ctx<'_, '_>, group_id: &KStr, group: &Group, memb
     for member in members {
         timers::disarm_all(ctx.soft, group_id, &member.id);
     }
-    if downgrade::is_due(ctx, group, members) {
-        downgrade::convert(ctx, group_id, group, members, None);
-        return;
+    if downgrade::is_due(&ctx.env.config.broker, group, members) {
+        return downgrade::convert(ctx, group_id, group, members, true);
     }
     let mut left = group.counts.clone();
     for member in members {

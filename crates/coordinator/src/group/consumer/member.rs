@@ -10,8 +10,6 @@ use wire::messages::consumer_group_member_metadata_value::{
 };
 use wire::{KStr, Uuid};
 
-use crate::assign::PartitionSet;
-
 /// Epoch of a static member that is away and will come back (C K-30).
 pub(crate) const AWAY_EPOCH: i32 = -2;
 /// Epoch that a member leaves with.
@@ -124,11 +122,6 @@ impl Has {
     }
 }
 
-/// The partitions without their epochs.
-pub(crate) fn partitions_of(holdings: &Holdings) -> PartitionSet {
-    holdings.iter().map(|(topic, partitions)| (*topic, partitions.keys().copied().collect())).collect()
-}
-
 /// Whether two holdings are the same partitions, whatever their epochs.
 pub(crate) fn same_partitions(a: &Holdings, b: &Holdings) -> bool {
     a.len() == b.len() && a.iter().zip(b).all(|(x, y)| x.0 == y.0 && x.1.keys().eq(y.1.keys()))
@@ -173,14 +166,17 @@ impl Wants {
             names: value.subscribed_topic_names.iter().map(own).collect(),
             regex: value.subscribed_topic_regex.as_ref().map(own).unwrap_or_default(),
             assignor: value.server_assignor.as_ref().map(own),
-            classic: value.classic_member_metadata.as_ref().map(|classic| Classic {
-                session_timeout_ms: classic.session_timeout_ms,
-                protocols: classic
-                    .supported_protocols
-                    .iter()
-                    .map(|protocol| (own(&protocol.name), Bytes::copy_from_slice(&protocol.metadata)))
-                    .collect(),
-            }),
+            // A record without the field reads as one without protocols: nobody speaks the classic protocol that way.
+            classic: value.classic_member_metadata.as_ref().filter(|c| !c.supported_protocols.is_empty()).map(
+                |classic| Classic {
+                    session_timeout_ms: classic.session_timeout_ms,
+                    protocols: classic
+                        .supported_protocols
+                        .iter()
+                        .map(|protocol| (own(&protocol.name), Bytes::copy_from_slice(&protocol.metadata)))
+                        .collect(),
+                },
+            ),
         }
     }
 }

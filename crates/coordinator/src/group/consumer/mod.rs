@@ -8,6 +8,7 @@
 pub(crate) mod classic_member;
 mod describe;
 mod downgrade;
+mod embedded;
 mod fault;
 mod heartbeat;
 mod join;
@@ -23,6 +24,7 @@ mod soft;
 mod subscription;
 mod target;
 mod timers;
+mod update;
 mod upgrade;
 mod validate;
 

@@ -1,7 +1,7 @@
 //! One step of a member towards its target (C K-20 to K-26). Pure: the heartbeat and the classic join decide what to
 //! do about it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use wire::Uuid;
 
@@ -15,6 +15,8 @@ pub(super) struct Step<'a> {
     pub target: &'a PartitionSet,
     /// Ids of the existing topics that the member subscribes to.
     pub subscribed: &'a BTreeSet<Uuid>,
+    /// It subscribes to no topic at all, not even to one that does not exist.
+    pub idle: bool,
     /// The subscription is another one since the last step (C K-26).
     pub subscription_changed: bool,
     /// What the member says that it owns; `None` if it does not say.
@@ -107,15 +109,17 @@ impl Step<'_> {
         assigned.retain(|topic, partitions| {
             let kept = self.subscribed.contains(topic);
             if !kept {
-                pending.entry(*topic).or_insert_with(BTreeMap::new).append(partitions);
+                pending.entry(*topic).or_default().append(partitions);
             }
             kept
         });
-        if assigned.len() == self.has.assigned.len() {
+        // Kafka writes the step of a member that subscribes to nothing even if nothing was taken from it.
+        let writes_anyway = self.idle && self.has.pending_revocation.is_empty();
+        if assigned.len() == self.has.assigned.len() && !writes_anyway {
             return self.has.clone();
         }
-        let mut next = Has { assigned, ..self.has.clone() };
-        if self.may_own(&pending) {
+        let mut next = Has { previous_epoch: self.has.epoch, assigned, ..self.has.clone() };
+        if !pending.is_empty() && self.may_own(&pending) {
             next.progress = Progress::UnrevokedPartitions;
             next.pending_revocation = pending;
         }
@@ -125,6 +129,8 @@ impl Step<'_> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::*;
 
     const A: Uuid = Uuid::from_u128(1);
@@ -167,6 +173,7 @@ mod tests {
                 target_epoch: 3,
                 target: &self.target,
                 subscribed: &self.subscribed,
+                idle: self.subscribed.is_empty(),
                 subscription_changed: self.changed,
                 owned: self.owned.as_ref(),
                 held_by_other: &others,
@@ -262,7 +269,7 @@ mod tests {
         assert_eq!(case.step(), None);
         case.changed = true;
         let next = case.step().expect("the topic is dropped");
-        assert_eq!((next.epoch, next.progress), (3, Progress::UnrevokedPartitions));
+        assert_eq!((next.epoch, next.previous_epoch, next.progress), (3, 3, Progress::UnrevokedPartitions));
         assert!(next.assigned.is_empty());
         assert_eq!(next.pending_revocation[&A].len(), 4);
         // A member that has let go of them already has nothing to confirm.

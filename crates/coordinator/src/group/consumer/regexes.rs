@@ -85,7 +85,7 @@ fn is_due(group: &Group, counts: &Counts, soft: &soft::Soft, at: Moment, interva
         return false;
     }
     let recorded_ms = group.regexes.values().map(|resolved| resolved.time_ms).max();
-    let Some(last_ms) = recorded_ms.max(soft.resolved_ms) else { return true };
+    let Some(last_ms) = recorded_ms.max(soft.unresolvable_ms) else { return true };
     let age_ms = at.wall_ms.saturating_sub(last_ms);
     // A clock that was set back must not stop it.
     if (0..=MIN_REFRESH_MS).contains(&age_ms) {
@@ -107,7 +107,9 @@ pub(crate) fn resolved(
     let at = ctx.at;
     let soft = soft::entry(ctx.soft, group_id);
     soft.resolving = false;
-    soft.resolved_ms = Some(at.wall_ms);
+    if matches.iter().any(|(_, topics)| topics.is_err()) {
+        soft.unresolvable_ms = Some(at.wall_ms);
+    }
     let mut regexes = group.regexes.clone();
     let mut changed = false;
     for (expression, topics) in matches {

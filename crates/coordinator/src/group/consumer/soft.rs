@@ -8,20 +8,21 @@ use super::timers::{self, Timer};
 use crate::env::{Env, Moment};
 use crate::group;
 use crate::shard::{self, Ctx, State};
+use crate::topics::TopicImage;
 
 /// The hash over topic metadata is looked at again after so long, whatever happens (C K-15).
 const METADATA_REFRESH_MS: u64 = i32::MAX as u64;
 
-/// Soft state of one group. The default is that of a group that was just loaded: everything is to be looked at again.
-#[derive(Debug)]
+/// Soft state of one group. The default is that of a group that was just loaded.
+#[derive(Debug, Default)]
 pub struct Soft {
     /// From then on the next heartbeat looks at the metadata of topics again; 0: at once.
     refresh_at_ms: u64,
     /// Expressions are being resolved.
     pub(super) resolving: bool,
-    /// When they were last, wall clock.
-    pub(super) resolved_ms: Option<i64>,
-    /// Topics may have been made since then.
+    /// When one of them could not be, wall clock.
+    pub(super) unresolvable_ms: Option<i64>,
+    /// Topics have been made since expressions were resolved.
     pub(super) new_topics: bool,
     /// The epoch for which a target is being computed off the shard.
     pub(super) computing: Option<i32>,
@@ -29,20 +30,6 @@ pub struct Soft {
     pub(super) failed: Option<(i32, String)>,
     /// Since when the group has not been stable.
     pub(super) unsettled_since_ms: Option<u64>,
-}
-
-impl Default for Soft {
-    fn default() -> Self {
-        Soft {
-            refresh_at_ms: 0,
-            resolving: false,
-            resolved_ms: None,
-            new_topics: true,
-            computing: None,
-            failed: None,
-            unsettled_since_ms: None,
-        }
-    }
 }
 
 impl Soft {
@@ -78,7 +65,8 @@ pub(crate) fn forget(soft: &mut shard::Soft, group_id: &KStr) {
 
 /// Every member gets a full session; who has to give up partitions gets its full time for that, too (C K-29).
 pub(crate) fn loaded(group: &Group, group_id: &KStr, soft: &mut shard::Soft, at: Moment, env: &mut Env<'_>) {
-    entry(soft, group_id);
+    // Whether topics have been made since expressions were resolved is not known.
+    entry(soft, group_id).new_topics = true;
     arm_missing(group, group_id, soft, at, env);
 }
 
@@ -114,10 +102,13 @@ fn arm_missing(group: &Group, group_id: &KStr, soft: &mut shard::Soft, at: Momen
 /// Marks the groups that read a topic that was made, changed or deleted (C K-15). The next heartbeat acts on it.
 pub(crate) fn topics_changed(ctx: &mut Ctx<'_, '_>, changed: &[KStr], deleted: &[(KStr, Uuid)]) {
     let state = ctx.state;
+    let id_in = |image: &TopicImage, name: &KStr| image.get(name).map(|topic| topic.id);
+    let is_new = |name: &KStr| id_in(ctx.env.topics, name) != id_in(&ctx.soft.topics, name);
+    let some_are_new = changed.iter().any(is_new);
     for group_id in state.group_ids() {
         let Some(group::Group::Consumer(group)) = state.group(&group_id) else { continue };
         let soft = entry(ctx.soft, &group_id);
-        soft.new_topics |= !changed.is_empty();
+        soft.new_topics |= some_are_new;
         let mut names = changed.iter().chain(deleted.iter().map(|(name, _)| name));
         if names.any(|name| group.is_subscribed(name)) {
             soft.refresh_at_ms = 0;

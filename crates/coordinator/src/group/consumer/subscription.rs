@@ -123,6 +123,11 @@ pub(super) fn topic_ids(wants: &Wants, regexes: &BTreeMap<KStr, Resolved>, image
     names.filter_map(|name| image.get(name)).map(|topic| topic.id).collect()
 }
 
+/// Whether the member subscribes to no topic, existing or not.
+pub(super) fn is_idle(wants: &Wants, regexes: &BTreeMap<KStr, Resolved>) -> bool {
+    wants.names.is_empty() && regexes.get(&wants.regex).is_none_or(|resolved| resolved.topics.is_empty())
+}
+
 /// The same for many members, most of which subscribe to the same.
 pub(super) struct TopicIds<'a> {
     regexes: &'a BTreeMap<KStr, Resolved>,

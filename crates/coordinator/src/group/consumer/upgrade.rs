@@ -1,10 +1,126 @@
-//! to come
-use super::Group;
-use super::fault::Fault;
-use crate::record::Record;
-use crate::shard::Ctx;
+//! A classic group becomes a consumer group because a member of the consumer protocol joins (C 12.2).
+
 use wire::{ErrorCode, KStr};
 
-pub(super) fn convert(_ctx: &Ctx<'_, '_>, _group_id: &KStr, _records: &mut Vec<Record>) -> Result<Group, Fault> {
-    Err(Fault::new(ErrorCode::GroupIdNotFound, ""))
+use super::fault::Fault;
+use super::member::{Classic, Has, Holdings, Wants};
+use super::{Group, embedded, records, timers};
+use crate::assign::PartitionSet;
+use crate::config::MigrationPolicy;
+use crate::group::classic;
+use crate::group::migration::{ClassicMember, Snapshot};
+use crate::record::Record;
+use crate::shard::Ctx;
+
+/// Writes what makes the classic group a consumer group and yields the group that comes of it (C G-2, G-4).
+pub(super) fn convert(ctx: &Ctx<'_, '_>, group_id: &KStr, records: &mut Vec<Record>) -> Result<Group, Fault> {
+    let Some(old) = classic::snapshot(ctx.state, ctx.soft, group_id) else {
+        return Err(Fault::unknown_group(group_id));
+    };
+    check(ctx, group_id, &old)?;
+    let Some(protocol) = &old.protocol else {
+        // The first join phase is about to end; the client tries again.
+        let message = format!("Classic group {group_id} is in its first join phase.");
+        return Err(Fault::new(ErrorCode::CoordinatorLoadInProgress, message));
+    };
+    let mut members = Vec::new();
+    for member in &old.members {
+        let (wants, assigned) = converted(ctx, member, protocol).map_err(|why| refused(group_id, why))?;
+        members.push((&member.member_id, wants, assigned));
+    }
+    let names = members.iter().flat_map(|(_, wants, _)| &wants.names).collect();
+    let hash = super::metadata_hash(names, ctx.env.topics);
+    let mut made = Vec::new();
+    write(group_id, old.generation, hash, &members, &mut made);
+    let mut group = Group::default();
+    made.iter().for_each(|record| group.apply(record.clone()));
+    if let Some(classic) = ctx.state.group(group_id) {
+        classic.tombstones(group_id, records);
+    }
+    records.append(&mut made);
+    Ok(group)
+}
+
+/// The records are written: open joins and syncs of the classic group end, its members are watched from here.
+pub(super) fn finish(ctx: &mut Ctx<'_, '_>, group_id: &KStr, group: &Group) {
+    classic::upgraded(ctx, group_id);
+    for member in group.members.values() {
+        timers::arm_session(ctx.soft, ctx.at, ctx.env, group_id, member);
+    }
+}
+
+fn refused(group_id: &KStr, why: &str) -> Fault {
+    let message = format!("Cannot upgrade classic group {group_id} to consumer group because {why}.");
+    Fault::new(ErrorCode::GroupIdNotFound, message)
+}
+
+fn check(ctx: &Ctx<'_, '_>, group_id: &KStr, old: &Snapshot) -> Result<(), Fault> {
+    let broker = &ctx.env.config.broker;
+    let policy = broker.consumer_migration_policy;
+    let why = if !matches!(policy, MigrationPolicy::Upgrade | MigrationPolicy::Bidirectional) {
+        "online upgrade is disabled"
+    } else if old.protocol_type != "consumer" {
+        "the group does not use the consumer embedded protocol"
+    } else if old.members.len() > broker.consumer_max_size {
+        "the group size exceeds the consumer group maximum size"
+    } else {
+        return Ok(());
+    };
+    Err(refused(group_id, why))
+}
+
+/// What a classic member wants and has; what it has is its last assignment.
+fn converted(
+    ctx: &Ctx<'_, '_>,
+    member: &ClassicMember,
+    protocol: &KStr,
+) -> Result<(Wants, PartitionSet), &'static str> {
+    const MALFORMED: &str = "the embedded consumer protocol is malformed";
+    let assignment = embedded::assignment(&member.assignment).ok_or(MALFORMED)?;
+    if assignment.user_data.is_some_and(|data| !data.is_empty()) {
+        return Err("an assignment has user data of a custom assignor");
+    }
+    let metadata = member.protocols.iter().find(|(name, _)| name == protocol).map(|(_, metadata)| metadata);
+    let subscription = metadata.and_then(embedded::subscription).ok_or(MALFORMED)?;
+    let topics = assignment.assigned_partitions.iter().map(|topic| (&topic.topic, &topic.partitions[..]));
+    let assigned = embedded::by_id(topics, ctx.env.topics);
+    let wants = Wants {
+        instance_id: member.instance_id.clone(),
+        rack_id: subscription.rack_id,
+        client_id: member.client_id.clone(),
+        client_host: member.client_host.clone(),
+        rebalance_timeout_ms: member.rebalance_timeout_ms,
+        names: subscription.topics.into_iter().collect(),
+        regex: KStr::EMPTY,
+        assignor: None,
+        classic: Some(Classic { session_timeout_ms: member.session_timeout_ms, protocols: member.protocols.clone() }),
+    };
+    Ok((wants, assigned))
+}
+
+/// C G-4: the generation is every epoch, everybody is where the target is.
+fn write(
+    group_id: &KStr,
+    generation: i32,
+    metadata_hash: i64,
+    members: &[(&KStr, Wants, PartitionSet)],
+    records: &mut Vec<Record>,
+) {
+    records.extend(members.iter().map(|(id, wants, _)| records::member(group_id, id, wants)));
+    records.push(records::epoch(group_id, generation, metadata_hash));
+    records.extend(members.iter().map(|(id, _, assigned)| records::target(group_id, id, assigned)));
+    records.push(records::target_epoch(group_id, generation, 0));
+    for (id, _, assigned) in members {
+        let assigned = assigned
+            .iter()
+            .map(|(topic, partitions)| (*topic, partitions.iter().map(|partition| (*partition, generation)).collect()));
+        let has = Has {
+            epoch: generation,
+            previous_epoch: generation,
+            assigned: assigned.collect(),
+            pending_revocation: Holdings::new(),
+            ..Has::default()
+        };
+        records.push(records::current(group_id, id, &has));
+    }
 }

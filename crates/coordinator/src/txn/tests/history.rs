@@ -42,7 +42,7 @@ struct History {
 impl History {
     fn new(seed: u64) -> History {
         let mut bench = Bench::new();
-        bench.config.transaction_version = if seed % 3 == 0 { 1 } else { 2 };
+        bench.config.transaction_version = if seed.is_multiple_of(3) { 1 } else { 2 };
         bench.config.id_expiration_ms = 100_000;
         bench.config.expiry_check_interval_ms = 50_000;
         History { bench, dice: Dice(seed), told: BTreeMap::new(), acknowledged: BTreeSet::new() }

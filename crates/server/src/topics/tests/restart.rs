@@ -211,9 +211,12 @@ async fn features_move_only_where_they_may_and_stay() {
         assert_eq!(result.is_ok(), allowed, "{described}");
         assert!(result.is_ok() || result.is_err_and(|r| r.code == ErrorCode::InvalidUpdateVersion));
     }
-    assert_eq!(bench.features.level("streams.version"), 0);
+    let level = |bench: &Bench, name: &str| bench.topics.state().features.get(name).copied();
+    assert_eq!(level(&bench, "streams.version"), Some(0));
     let bench = bench.crash();
-    assert_eq!((bench.features.level("streams.version"), bench.features.level("group.version")), (0, 1));
+    assert_eq!((level(&bench, "streams.version"), level(&bench, "group.version")), (Some(0), Some(1)));
+    let (_, finalized) = bench.features.finalized();
+    assert!(finalized.iter().all(|(name, _)| *name != "streams.version"));
 }
 
 #[tokio::test]

@@ -71,6 +71,15 @@ fn b5_j11_the_delay_ignores_ids_that_are_pending() {
 }
 
 #[test]
+fn b5_a_pending_id_that_expires_ends_the_delay_of_those_who_wait() {
+    let mut rig = rig_with_delay(Some(3_000));
+    rig.join(j("").session(6_000));
+    rig.bench.advance(5_000);
+    let join = rig.send_join(js("i1"));
+    assert_eq!(answered_after(&mut rig, join), 1_000);
+}
+
+#[test]
 fn b6_without_delay_the_first_join_is_answered_at_once() {
     let mut rig = rig_with_delay(Some(0));
     let join = rig.send_join(old("a"));
@@ -252,6 +261,19 @@ fn b9_nobody_joined_so_the_phase_is_prolonged() {
     assert_eq!(rig.state(), "PreparingRebalance");
     assert_eq!(rig.member_ids(), [&*id], "the static member stays for its session");
     rig.bench.advance(40_000);
+    assert_eq!(rig.state(), "Empty");
+}
+
+#[test]
+fn b9_a_rebalance_timeout_of_0_does_not_spin() {
+    let mut rig = Rig::new();
+    rig.stable_static(js("i1").rebalance(0));
+    rig.send_join(old("b").rebalance(0));
+    rig.bench.advance(0);
+    let newcomer = rig.member_ids().into_iter().find(|id| !id.starts_with("i1")).unwrap();
+    rig.leave(&[(&newcomer, None)]);
+    rig.bench.advance(9_000);
+    rig.bench.advance(1_000);
     assert_eq!(rig.state(), "Empty");
 }
 

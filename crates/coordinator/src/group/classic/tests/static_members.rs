@@ -187,6 +187,18 @@ fn j27_the_new_id_has_the_session_of_the_new_request() {
 }
 
 #[test]
+fn j27_a_replaced_newcomer_that_waits_is_alive() {
+    let mut rig = Rig::new();
+    let leader = rig.stable_static(js("i1").session(60_000).rebalance(60_000));
+    rig.send_join(js("i2").session(6_000));
+    let second = rig.send_join(js("i2").session(6_000));
+    rig.bench.advance(50_000);
+    assert_eq!(rig.answer(second), None);
+    rig.send_join(j(&leader).instance("i1"));
+    assert_eq!(rig.joined(second).generation_id, 2);
+}
+
+#[test]
 fn b8_b15_gs13_a_silent_static_member_stays_for_a_join_and_a_sync_phase() {
     let mut rig = Rig::new();
     let old = rig.stable_static(js("i1").session(60_000).rebalance(2_000));

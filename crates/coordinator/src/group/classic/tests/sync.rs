@@ -63,6 +63,15 @@ fn s3_gc10_membership_then_generation_then_protocol() {
 }
 
 #[test]
+fn s3_a_group_that_has_not_chosen_a_protocol_contradicts_nobody() {
+    let mut rig = Rig::new();
+    rig.bench.configure(|config| config.classic_initial_rebalance_delay_ms = Some(3_000));
+    rig.send_join(js("i1"));
+    let id = rig.member_ids().remove(0);
+    assert_eq!(rig.sync_error(&id, 0), ErrorCode::RebalanceInProgress);
+}
+
+#[test]
 fn s4_gc17_a_sync_in_a_rebalance_is_told_of_it() {
     let mut rig = Rig::new();
     let ids = rig.stable_group(1);

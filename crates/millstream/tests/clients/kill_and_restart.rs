@@ -1,11 +1,9 @@
 //! The broker is killed while records flow: nothing acknowledged is lost or repeated, and the application goes on.
 
-mod common;
-
 use std::time::Duration;
 
-use common::broker::{Broker, Program};
-use common::java::Java;
+use crate::broker::{Broker, Program};
+use crate::java::Java;
 
 #[test]
 fn an_application_survives_kill_9_of_the_broker() {

@@ -1,9 +1,7 @@
 //! An unmodified Kafka Streams application with `group.protocol=streams`, for every client version that speaks the protocol.
 
-mod common;
-
-use common::broker::{Broker, Program};
-use common::java::Java;
+use crate::broker::{Broker, Program};
+use crate::java::Java;
 
 fn orders(version: &str) {
     let Some(java) = Java::with_clients(version) else { return };

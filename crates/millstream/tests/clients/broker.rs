@@ -26,10 +26,6 @@ impl Broker {
         format!("localhost:{}", self.port)
     }
 
-    pub fn pid(&self) -> u32 {
-        self.child.id()
-    }
-
     /// As `kill -9` does.
     pub fn kill(&mut self) {
         self.child.kill().expect("the broker is our child");
@@ -55,7 +51,11 @@ fn spawn(data: &Path, port: u16, settings: &[String]) -> Child {
     for setting in settings {
         command.arg("--set").arg(setting);
     }
-    let log = std::fs::OpenOptions::new().create(true).append(true).open(data.with_extension("log")).expect("a log file beside the data");
+    let log = std::fs::OpenOptions::new()
+        .create(true)
+        .append(true)
+        .open(data.with_extension("log"))
+        .expect("a log file beside the data");
     let errors = log.try_clone().expect("a file handle can be duplicated");
     let mut child = command.stdin(Stdio::null()).stdout(log).stderr(errors).spawn().expect("the binary was built");
     let until = Instant::now() + Duration::from_secs(30);
@@ -86,8 +86,12 @@ pub struct Program {
 
 impl Program {
     pub fn start(mut command: Command) -> Program {
-        let mut child =
-            command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::inherit()).spawn().expect("the program starts");
+        let mut child = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::inherit())
+            .spawn()
+            .expect("the program starts");
         let lines = BufReader::new(child.stdout.take().expect("stdout is piped")).lines();
         Program { child, lines, output: String::new() }
     }

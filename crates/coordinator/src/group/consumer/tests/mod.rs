@@ -1,0 +1,3 @@
+//! Consumer groups through the shard, in virtual time.
+
+mod oracle;

@@ -1,0 +1,6 @@
+//! End to end: unmodified clients against the `millstream` binary.
+
+mod broker;
+mod java;
+mod kill_and_restart;
+mod streams_application;
