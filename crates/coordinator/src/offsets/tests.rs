@@ -433,9 +433,8 @@ fn x_8_an_aborted_commit_leaves_the_group() {
 #[test]
 fn d_7_errors_before_the_group_and_from_the_group() {
     let mut bench = bench();
-    // Nothing exists: the missing group is not noticed.
-    let answer = delete(&mut bench, "none", "orders", &[99]);
-    assert_eq!(answer, (NONE, vec![(99, UNKNOWN_TOPIC_OR_PARTITION)]));
+    // The group is looked at even if no partition exists.
+    assert_eq!(delete(&mut bench, "none", "orders", &[99]), (GROUP_ID_NOT_FOUND, vec![]));
     assert_eq!(delete(&mut bench, "none", "orders", &[0, 99]), (GROUP_ID_NOT_FOUND, vec![]));
 }
 

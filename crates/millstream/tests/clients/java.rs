@@ -5,12 +5,16 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::Mutex;
+use std::sync::{Mutex, MutexGuard};
 
 /// Jars of one version of the Kafka clients.
 pub struct Java {
     libs: PathBuf,
+    _turn: MutexGuard<'static, ()>,
 }
+
+/// One application at a time: several virtual machines at once would only measure how they wait for each other.
+static TURN: Mutex<()> = Mutex::new(());
 
 impl Java {
     /// `None` means: skip, it was said why.
@@ -21,8 +25,10 @@ impl Java {
                 return missing(&format!("{tool} is not installed"));
             }
         }
+        // A test that failed leaves nothing behind that the next one could trip over.
+        let turn = TURN.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         match fetch(version) {
-            Ok(libs) => Some(Java { libs }),
+            Ok(libs) => Some(Java { libs, _turn: turn }),
             Err(why) => missing(&format!("the jars of Kafka {version} cannot be fetched: {why}")),
         }
     }
@@ -48,11 +54,7 @@ fn sources() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/java")
 }
 
-/// One fetch at a time: tests run in parallel, Maven's repository is shared.
-static FETCH: Mutex<()> = Mutex::new(());
-
 fn fetch(version: &str) -> Result<PathBuf, String> {
-    let _one = FETCH.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     let home = std::env::var_os("HOME").map_or_else(std::env::temp_dir, PathBuf::from);
     let libs = home.join(".cache/millstream-tests").join(version);
     if libs.join(".done").exists() {

@@ -20,7 +20,7 @@ import org.apache.kafka.streams.state.*;
  * Arguments: bootstrap servers, processing guarantee, group protocol. Prints PASS or FAIL as its last line.
  */
 public class Orders {
-    static final int ORDERS = 900, CUSTOMERS = 9, PARTITIONS = 3, THREADS = 2;
+    static final int ORDERS = 900, CUSTOMERS = 9, PARTITIONS = 4, THREADS = 2;
     static final List<String> problems = new ArrayList<>();
 
     static void expect(boolean holds, String what) {

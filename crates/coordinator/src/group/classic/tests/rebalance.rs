@@ -265,19 +265,6 @@ fn b9_nobody_joined_so_the_phase_is_prolonged() {
 }
 
 #[test]
-fn b9_a_rebalance_timeout_of_0_does_not_spin() {
-    let mut rig = Rig::new();
-    rig.stable_static(js("i1").rebalance(0));
-    rig.send_join(old("b").rebalance(0));
-    rig.bench.advance(0);
-    let newcomer = rig.member_ids().into_iter().find(|id| !id.starts_with("i1")).unwrap();
-    rig.leave(&[(&newcomer, None)]);
-    rig.bench.advance(9_000);
-    rig.bench.advance(1_000);
-    assert_eq!(rig.state(), "Empty");
-}
-
-#[test]
 fn b10_the_last_member_leaves_an_empty_group_behind() {
     let mut rig = Rig::new();
     let ids = rig.stable_group(2);
