@@ -14,6 +14,7 @@ use crate::groups::Groups;
 use crate::log_events::LogEvents;
 use crate::shutdown::Shutdown;
 use crate::topics::Topics;
+use crate::transactions::Transactions;
 
 /// One broker in this process. Everything it owns is reached from here; nothing of it is global.
 pub(crate) struct Broker {
@@ -27,6 +28,7 @@ pub(crate) struct Broker {
     pub log_events: LogEvents,
     pub topics: Arc<Topics>,
     pub groups: Groups,
+    pub transactions: Transactions,
     pub fetch_sessions: FetchSessions,
     pub fetch_waiters: Arc<FetchWaiters>,
     pub limits: Arc<ConnectionLimits>,

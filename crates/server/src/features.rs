@@ -16,12 +16,14 @@ pub(crate) struct Feature {
 pub(crate) const GROUP_VERSION: &str = "group.version";
 pub(crate) const STREAMS_VERSION: &str = "streams.version";
 pub(crate) const METADATA_VERSION: &str = "metadata.version";
+pub(crate) const TRANSACTION_VERSION: &str = "transaction.version";
 
 /// By name.
 pub(crate) const SUPPORTED: &[Feature] = &[
     Feature { name: GROUP_VERSION, min: 0, max: 1, initial: 1 },
     Feature { name: METADATA_VERSION, min: 7, max: 33, initial: 33 },
     Feature { name: STREAMS_VERSION, min: 0, max: 1, initial: 1 },
+    Feature { name: TRANSACTION_VERSION, min: 0, max: 2, initial: 2 },
 ];
 
 /// The finalized levels. They are stored by the topic registry's metadata log, which sets them here.

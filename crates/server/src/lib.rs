@@ -16,6 +16,7 @@ mod connection;
 mod data;
 mod features;
 mod groups;
+mod hosting;
 mod ids;
 mod listener;
 mod log_events;
@@ -24,6 +25,7 @@ mod os;
 mod server;
 mod shutdown;
 mod topics;
+mod transactions;
 
 pub use os::raise_open_files_limit;
 pub use server::{RunningServer, StartError, start};

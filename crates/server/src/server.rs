@@ -13,7 +13,7 @@ use wire::KStr;
 
 use crate::broker::Broker;
 use crate::clock::Clock;
-use crate::config::{Config, ServerConfig};
+use crate::config::{Config, InternalTopicConfig, ServerConfig};
 use crate::connection::{Budget, ConnectionLimits, Connections};
 use crate::data::{FetchSessions, FetchWaiters};
 use crate::features::Features;
@@ -24,7 +24,9 @@ use crate::log_events::LogEvents;
 use crate::maintenance;
 use crate::os::open_files_limit;
 use crate::shutdown::Shutdown;
-use crate::topics::{MetadataError, OFFSETS_TOPIC, Topics};
+use crate::topics::{MetadataError, OFFSETS_TOPIC, TRANSACTIONS_TOPIC, Topics};
+use crate::transactions::markers::Markers;
+use crate::transactions::{Transactions, settings};
 
 /// How long the start waits for groups to be loaded. Later, whoever is early is told to try again.
 const LOAD_PATIENCE: Duration = Duration::from_millis(500);
@@ -44,8 +46,8 @@ pub enum StartError {
     Storage(#[from] StorageError),
     #[error(transparent)]
     Metadata(#[from] MetadataError),
-    #[error("{OFFSETS_TOPIC} cannot be used: {0}")]
-    Groups(String),
+    #[error("{topic} cannot be used: {why}")]
+    InternalTopic { topic: &'static str, why: String },
     #[error(transparent)]
     Listen(#[from] io::Error),
 }
@@ -71,6 +73,7 @@ pub async fn start(config: ServerConfig) -> Result<RunningServer, StartError> {
     let (node_id, config, features) = (config.node_id, Arc::new(Config::new(config)), Arc::default());
     let topics = open_topics(&logs, &config, &features).await?;
     let groups = start_groups(&config, &topics, &log_events, clock).await?;
+    let transactions = start_transactions(&config, &features, &topics, &groups, &log_events, clock).await?;
     let fetch_waiters = Arc::<FetchWaiters>::default();
     let waiters = fetch_waiters.clone();
     log_events.subscribe(Arc::new(move |partition, _| waiters.wake(partition)));
@@ -84,6 +87,7 @@ pub async fn start(config: ServerConfig) -> Result<RunningServer, StartError> {
         log_events,
         topics,
         groups,
+        transactions,
         fetch_sessions: FetchSessions::new(fetch_session_slots),
         fetch_waiters,
         budget: Budget::new(&limits),
@@ -91,8 +95,8 @@ pub async fn start(config: ServerConfig) -> Result<RunningServer, StartError> {
         limits,
         shutdown: Shutdown::new(),
     });
-    if !broker.groups.loaded(LOAD_PATIENCE).await {
-        tracing::info!("groups are still being loaded");
+    if !broker.groups.loaded(LOAD_PATIENCE).await || !broker.transactions.loaded(LOAD_PATIENCE).await {
+        tracing::info!("groups or transactions are still being loaded");
     }
     let mut tasks = JoinSet::new();
     let addresses = bound.iter().map(|bound| bound.address).collect();
@@ -125,6 +129,7 @@ impl RunningServer {
     /// closes the data directory so that the next start has nothing to recover.
     pub async fn shutdown(mut self) -> Result<(), StorageError> {
         self.broker.shutdown.begin();
+        self.broker.transactions.close();
         self.broker.groups.close();
         self.broker.connections.close_all(STOP_GRACE).await;
         self.tasks.shutdown().await;
@@ -137,6 +142,7 @@ impl RunningServer {
     /// when the directory is free again.
     pub async fn abort(mut self) {
         self.broker.shutdown.begin();
+        self.broker.transactions.close();
         self.broker.groups.close();
         self.broker.connections.close_all(Duration::ZERO).await;
         self.tasks.shutdown().await;
@@ -225,18 +231,7 @@ async fn start_groups(
     clock: Clock,
 ) -> Result<Groups, StartError> {
     let wanted = config.current().offsets_topic.clone();
-    let segment_bytes = wanted.segment_bytes.to_string();
-    let settings =
-        [("cleanup.policy", "compact"), ("compression.type", "producer"), ("segment.bytes", segment_bytes.as_str())];
-    let unusable = |why: &dyn std::fmt::Display| StartError::Groups(why.to_string());
-    topics.ensure(OFFSETS_TOPIC, wanted.partitions, &settings).await.map_err(|refusal| unusable(&refusal))?;
-    // A directory keeps the number it was made with: groups are found by it.
-    let partitions = topics.state().topic(OFFSETS_TOPIC).map_or(0, |topic| topic.partitions.len());
-    let logs = (0..partitions).filter_map(|number| topics.partition(OFFSETS_TOPIC, number as i32));
-    let logs: Vec<Arc<PartitionLog>> = logs.collect();
-    if logs.is_empty() || logs.len() != partitions {
-        return Err(unusable(&format_args!("{} of {partitions} partitions have a log", logs.len())));
-    }
+    let logs = internal_topic(topics, OFFSETS_TOPIC, &wanted, "producer").await?;
     let world = World { topics: topics.image(), version: 0, config: topics.group_configs() };
     let groups = Groups::start(logs, world, clock, internal_topics(topics));
     let hosted = groups.clone();
@@ -255,6 +250,53 @@ async fn start_groups(
         }
     }));
     Ok(groups)
+}
+
+/// The transaction coordinator on its partitions, and what it has to hear of.
+async fn start_transactions(
+    config: &Arc<Config>,
+    features: &Arc<Features>,
+    topics: &Arc<Topics>,
+    groups: &Groups,
+    log_events: &LogEvents,
+    clock: Clock,
+) -> Result<Transactions, StartError> {
+    let wanted = config.current().transactions.state_topic.clone();
+    let logs = internal_topic(topics, TRANSACTIONS_TOPIC, &wanted, "uncompressed").await?;
+    let markers = Markers::new(topics.clone(), groups.clone(), clock);
+    let now = settings(&config.current(), features);
+    let transactions = Transactions::start(logs, topics.clone(), markers, now, clock);
+    let hosted = transactions.clone();
+    log_events.subscribe(Arc::new(move |partition: &TopicPartition, event| {
+        if &*partition.topic == TRANSACTIONS_TOPIC {
+            hosted.log_moved(partition.partition, event);
+        }
+    }));
+    let (hosted, config, features) = (transactions.clone(), config.clone(), features.clone());
+    topics.on_change(Arc::new(move |_| hosted.configure(&Arc::new(settings(&config.current(), &features)))));
+    Ok(transactions)
+}
+
+/// The logs of a coordinator's topic, by number; the topic is made when it is missing.
+async fn internal_topic(
+    topics: &Arc<Topics>,
+    topic: &'static str,
+    wanted: &InternalTopicConfig,
+    compression: &str,
+) -> Result<Vec<Arc<PartitionLog>>, StartError> {
+    let segment_bytes = wanted.segment_bytes.to_string();
+    let settings =
+        [("cleanup.policy", "compact"), ("compression.type", compression), ("segment.bytes", segment_bytes.as_str())];
+    let unusable = |why: &dyn std::fmt::Display| StartError::InternalTopic { topic, why: why.to_string() };
+    topics.ensure(topic, wanted.partitions, &settings).await.map_err(|refusal| unusable(&refusal))?;
+    // A directory keeps the number it was made with: what it holds is found by it.
+    let partitions = topics.state().topic(topic).map_or(0, |topic| topic.partitions.len());
+    let logs = (0..partitions).filter_map(|number| topics.partition(topic, number as i32));
+    let logs: Vec<Arc<PartitionLog>> = logs.collect();
+    if logs.is_empty() || logs.len() != partitions {
+        return Err(unusable(&format_args!("{} of {partitions} partitions have a log", logs.len())));
+    }
+    Ok(logs)
 }
 
 /// How streams groups get their repartition and changelog topics.

@@ -223,7 +223,7 @@ impl Commit<'_> {
 }
 
 impl AskedTopic {
-    fn fail(&self, error: ErrorCode) -> TopicResult {
+    pub(super) fn fail(&self, error: ErrorCode) -> TopicResult {
         let partitions = self.partitions.iter().map(|p| (p.index, error)).collect();
         TopicResult { name: self.name.clone(), id: self.id, partitions }
     }
@@ -236,7 +236,7 @@ fn too_long(ctx: &Ctx<'_, '_>, partition: &AskedPartition) -> bool {
 }
 
 /// Adds results to those that the topic has already.
-fn add(results: &mut Vec<TopicResult>, name: KStr, id: Uuid, partitions: Vec<(i32, ErrorCode)>) {
+pub(super) fn add(results: &mut Vec<TopicResult>, name: KStr, id: Uuid, partitions: Vec<(i32, ErrorCode)>) {
     if partitions.is_empty() {
         return;
     }

@@ -23,7 +23,7 @@ pub(crate) use expire::{Soft, expire, refused, topics_deleted};
 pub(crate) use fetch::fetch;
 pub(crate) use replay::{replay, replay_marker};
 pub(crate) use txn::commit_in_transaction;
-pub use txn::reaches_group;
+pub use txn::{reaches_group, refused_by_transaction};
 
 /// Hard state: the offsets of all groups of a shard.
 #[derive(Debug, Default)]

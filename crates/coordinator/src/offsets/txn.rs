@@ -6,7 +6,7 @@ use wire::messages::txn_offset_commit_response::{
 };
 use wire::{ErrorCode, KStr, Uuid};
 
-use super::commit::{Asked, AskedPartition, Commit, TopicResult, resolve};
+use super::commit::{Asked, AskedPartition, Commit, TopicResult, add, resolve};
 use crate::command::Caller;
 use crate::group::OffsetClient;
 use crate::outcome::Reply;
@@ -23,6 +23,24 @@ pub fn reaches_group(image: &TopicImage, api_version: i16, request: &TxnOffsetCo
     !asked(image, api_version, request).topics.is_empty()
 }
 
+/// The answer to a request whose transaction does not admit it: what exists gets the error, the rest the one that it would have
+/// got anyway.
+pub fn refused_by_transaction(
+    image: &TopicImage,
+    api_version: i16,
+    request: &TxnOffsetCommitRequest,
+    error: ErrorCode,
+) -> TxnOffsetCommitResponse {
+    let asked = asked(image, api_version, request);
+    let mut results = asked.unknown;
+    for topic in &asked.topics {
+        let TopicResult { name, id, partitions } = topic.fail(error);
+        add(&mut results, name, id, partitions);
+    }
+    let topics = results.into_iter().map(|topic| response_topic(api_version, topic));
+    TxnOffsetCommitResponse { topics: topics.collect(), ..Default::default() }
+}
+
 pub(crate) fn commit_in_transaction(ctx: &mut Ctx<'_, '_>, caller: &Caller, request: &TxnOffsetCommitRequest) {
     let commit = Commit {
         group_id: &request.group_id,
@@ -33,7 +51,7 @@ pub(crate) fn commit_in_transaction(ctx: &mut Ctx<'_, '_>, caller: &Caller, requ
             api_version: caller.api_version,
             transactional: true,
         },
-        no_group: older(caller, ErrorCode::GroupIdNotFound),
+        no_group: older(caller.api_version, ErrorCode::GroupIdNotFound),
         expire_time_ms: -1,
         asked: asked(ctx.env.topics, caller.api_version, request),
     };
@@ -41,7 +59,7 @@ pub(crate) fn commit_in_transaction(ctx: &mut Ctx<'_, '_>, caller: &Caller, requ
     if !ctx.out.records.is_empty() {
         ctx.out.producer = Some(Producer { id: request.producer_id, epoch: request.producer_epoch });
     }
-    let topics = results.into_iter().map(|topic| response_topic(caller, topic));
+    let topics = results.into_iter().map(|topic| response_topic(caller.api_version, topic));
     let response = TxnOffsetCommitResponse { topics: topics.collect(), ..Default::default() };
     ctx.reply(Reply::TxnOffsetCommit(Box::new(response)));
 }
@@ -59,10 +77,10 @@ fn asked(image: &TopicImage, api_version: i16, request: &TxnOffsetCommitRequest)
     resolve(image, api_version >= TXN_OFFSET_COMMIT_BY_ID, topics)
 }
 
-fn response_topic(caller: &Caller, topic: TopicResult) -> TxnOffsetCommitResponseTopic {
+fn response_topic(api_version: i16, topic: TopicResult) -> TxnOffsetCommitResponseTopic {
     let partition = |(partition_index, error)| TxnOffsetCommitResponsePartition {
         partition_index,
-        error_code: older(caller, error).code(),
+        error_code: older(api_version, error).code(),
     };
     TxnOffsetCommitResponseTopic {
         name: topic.name,
@@ -72,9 +90,9 @@ fn response_topic(caller: &Caller, topic: TopicResult) -> TxnOffsetCommitRespons
 }
 
 /// Producers that speak an older version know neither of these errors (C ).
-fn older(caller: &Caller, error: ErrorCode) -> ErrorCode {
+fn older(api_version: i16, error: ErrorCode) -> ErrorCode {
     match error {
-        ErrorCode::StaleMemberEpoch | ErrorCode::GroupIdNotFound if caller.api_version < TXN_OFFSET_COMMIT_BY_ID => {
+        ErrorCode::StaleMemberEpoch | ErrorCode::GroupIdNotFound if api_version < TXN_OFFSET_COMMIT_BY_ID => {
             ErrorCode::IllegalGeneration
         }
         error => error,

@@ -2,15 +2,18 @@
 
 use std::sync::Arc;
 
-use log::{AppendError, AppendInfo, AppendParams, PartitionLog};
+use coordinator::Producer;
+use coordinator::txn::TopicPartitions;
+use log::{AppendError, AppendInfo, AppendParams, PartitionLog, VerificationGuard};
 use tokio::sync::oneshot;
-use wire::batch::{Batch, Compression};
+use wire::batch::{Batch, BatchHeader, Compression};
 use wire::messages::produce_request::{PartitionProduceData, ProduceRequest};
 use wire::messages::produce_response::{
     BatchIndexAndErrorMessage, PartitionProduceResponse, ProduceResponse, TopicProduceResponse,
 };
 use wire::{Bytes, ErrorCode, KStr};
 
+use super::verification::Implies;
 use super::{Handled, HandlerError, RequestContext};
 use crate::data::{PRODUCE_NAMES_UNTIL, Partitions};
 use crate::topics::is_internal;
@@ -19,14 +22,37 @@ use crate::topics::is_internal;
 const ADMIN_CLIENT: &str = "__admin_client";
 /// First version that may carry zstd (U-3).
 const ZSTD_FROM: i16 = 7;
+/// First version that knows TRANSACTION_ABORTABLE; later ones add partitions to the transaction (V-4).
+const ABORTABLE_FROM: i16 = 11;
 /// U-10: at most so many bad records are quoted in the message.
 const QUOTED_RECORDS: usize = 3;
+
+/// A partition that got past the checks of its request.
+struct Checked {
+    name: KStr,
+    log: Arc<PartitionLog>,
+    records: Bytes,
+    /// Of its batch, if the batch is transactional.
+    transactional: Option<Batched>,
+    /// Shows that the transaction coordinator was asked.
+    verification: Option<VerificationGuard>,
+}
+
+/// What a batch says of its producer.
+#[derive(Clone, Copy)]
+struct Batched {
+    producer: Producer,
+    base_sequence: i32,
+}
 
 /// A partition that was written, and what its answer may have to wait for.
 struct Written {
     log: Arc<PartitionLog>,
     info: AppendInfo,
 }
+
+/// A partition on its way through the stages, by its index.
+type Staged<T> = Vec<(i32, Result<T, Refusal>)>;
 
 /// Where in the response a partition stands.
 type Place = (usize, usize);
@@ -36,31 +62,46 @@ pub(crate) async fn handle(
     request: ProduceRequest,
 ) -> Result<Handled<ProduceResponse>, HandlerError> {
     let acks = request.acks;
-    let mut response = ProduceResponse::default();
-    let mut written: Vec<(Place, Written)> = Vec::new();
     let partitions = Partitions::now(cx.broker);
     let by_id = cx.api_version > PRODUCE_NAMES_UNTIL;
+    let mut response = ProduceResponse::default();
+    let mut staged: Vec<Staged<Checked>> = Vec::with_capacity(request.topic_data.len());
+    let mut transactional = false;
     for topic in request.topic_data {
         let name = if by_id { partitions.name_of(&topic.topic_id) } else { Ok(topic.name.clone()) };
-        let mut answers = Vec::with_capacity(topic.partition_data.len());
+        let mut checked = Vec::with_capacity(topic.partition_data.len());
         for data in topic.partition_data {
+            let batched = data.records.as_ref().and_then(of_transaction);
+            transactional |= batched.is_some();
             let index = data.index;
             let outcome = match &name {
-                Ok(name) => append(cx, &partitions, name, acks, data),
+                Ok(name) => check(cx, &partitions, name, batched, data),
                 Err(error) => Err(Refusal::code(*error)),
             };
-            let answer = match outcome {
-                Ok(done) => {
-                    let answer = success(index, &done.info);
-                    written.push(((response.responses.len(), answers.len()), done));
-                    answer
-                }
-                Err(refusal) => refusal.into_answer(index),
-            };
-            answers.push(answer);
+            checked.push((index, outcome));
         }
-        let topic = TopicProduceResponse { name: topic.name, topic_id: topic.topic_id, partition_responses: answers };
-        response.responses.push(topic);
+        staged.push(checked);
+        response.responses.push(TopicProduceResponse {
+            name: topic.name,
+            topic_id: topic.topic_id,
+            partition_responses: Vec::new(),
+        });
+    }
+    if transactional {
+        enter_transaction(cx, request.transactional_id.as_ref(), &mut staged).await;
+    }
+    let mut written: Vec<(Place, Written)> = Vec::new();
+    for (at, checked) in staged.into_iter().enumerate() {
+        let answers = &mut response.responses[at].partition_responses;
+        for (index, outcome) in checked {
+            match outcome.and_then(|checked| append(cx, acks, checked)) {
+                Ok(done) => {
+                    answers.push(success(index, &done.info));
+                    written.push(((at, answers.len() - 1), done));
+                }
+                Err(refusal) => answers.push(refusal.into_answer(index)),
+            }
+        }
     }
     if acks == 0 {
         return without_response(&response);
@@ -69,6 +110,89 @@ pub(crate) async fn handle(
         return Ok(response.into());
     }
     Ok(wait_for_all(response, written))
+}
+
+/// V-1 to V-5: the partitions whose first transactional batch this is become part of the transaction, or have to be part of it
+/// already. Those that may not be written are refused.
+async fn enter_transaction(
+    cx: &RequestContext<'_>,
+    transactional_id: Option<&KStr>,
+    staged: &mut [Staged<Checked>],
+) {
+    let Some(transactional_id) = transactional_id else {
+        return refuse_all(staged, true, &|| Refusal::code(ErrorCode::TransactionalIdAuthorizationFailed));
+    };
+    let producer = match the_producer(staged) {
+        None => return,
+        Some(Ok(producer)) => producer,
+        Some(Err(refusal)) => return refuse_all(staged, false, &refusal),
+    };
+    let implies = Implies::of(cx.api_version, ABORTABLE_FROM);
+    if !implies.asks(cx) {
+        return;
+    }
+    let asked = begin_verifications(cx, implies == Implies::Add, staged);
+    if asked.is_empty() {
+        return;
+    }
+    let answer = implies.ask(cx, transactional_id, producer, asked.clone()).await;
+    for (index, outcome) in staged.iter_mut().flatten() {
+        let Ok(checked) = outcome else { continue };
+        let among = |those: &TopicPartitions| those.get(&checked.name).is_some_and(|those| those.contains(index));
+        if checked.verification.is_none() {
+            continue;
+        }
+        match &answer {
+            Err(error) => *outcome = Err(Refusal::code(*error)),
+            Ok(missing) if among(missing) => {
+                let why = "The partition was not added to the transaction.";
+                *outcome = Err(Refusal::because(implies.not_part(), why));
+            }
+            Ok(_) => {}
+        }
+    }
+}
+
+/// Yields the partitions that the coordinator has to be asked about; the log knows of the transaction on all others.
+fn begin_verifications(cx: &RequestContext<'_>, adds: bool, staged: &mut [Staged<Checked>]) -> TopicPartitions {
+    let now_ms = cx.broker.clock.wall_ms();
+    let mut asked = TopicPartitions::new();
+    for (index, outcome) in staged.iter_mut().flatten() {
+        let Ok(checked) = outcome else { continue };
+        let Some(Batched { producer, base_sequence }) = checked.transactional else { continue };
+        match checked.log.begin_verification(producer.id, producer.epoch, base_sequence, adds, now_ms) {
+            Ok(None) => {}
+            Ok(guard) => {
+                checked.verification = guard;
+                asked.entry(checked.name.clone()).or_default().insert(*index);
+            }
+            Err(error) => *outcome = Err(refused(&checked.log.clone(), error)),
+        }
+    }
+    asked
+}
+
+/// V-2: all transactional batches are of one producer; `None` if none is left.
+fn the_producer(staged: &[Staged<Checked>]) -> Option<Result<Producer, fn() -> Refusal>> {
+    let ready = staged.iter().flatten().filter_map(|(_, outcome)| outcome.as_ref().ok());
+    let mut producers = ready.filter_map(|checked| checked.transactional.map(|batched| batched.producer));
+    let first = producers.next()?;
+    if producers.all(|producer| producer == first) {
+        return Some(Ok(first));
+    }
+    Some(Err(|| {
+        let why = "The transactional records are of more than one producer.";
+        Refusal::because(ErrorCode::InvalidProducerIdMapping, why)
+    }))
+}
+
+/// `refused_too`: also those that something else is wrong with.
+fn refuse_all(staged: &mut [Staged<Checked>], refused_too: bool, refusal: &dyn Fn() -> Refusal) {
+    for (_, outcome) in staged.iter_mut().flatten() {
+        if outcome.is_ok() || refused_too {
+            *outcome = Err(refusal());
+        }
+    }
 }
 
 /// U-6: nothing is ever sent; an error closes the connection.
@@ -151,23 +275,37 @@ fn success(index: i32, info: &AppendInfo) -> PartitionProduceResponse {
     }
 }
 
-/// U-2: the checks in their order, then the append.
-fn append(
+/// U-2, as far as the transaction: what the request itself is refused for.
+fn check(
     cx: &RequestContext<'_>,
     partitions: &Partitions<'_>,
     topic: &KStr,
-    acks: i16,
+    transactional: Option<Batched>,
     data: PartitionProduceData,
-) -> Result<Written, Refusal> {
+) -> Result<Checked, Refusal> {
     let log = partitions.by_name(topic, data.index).map_err(Refusal::code)?;
     let records = check_request(cx.api_version, data.records)?;
+    Ok(Checked { name: topic.clone(), log, records, transactional, verification: None })
+}
+
+/// The producer of a batch that belongs to a transaction. A batch that cannot be taken apart is the log's to judge (U-8).
+fn of_transaction(records: &Bytes) -> Option<Batched> {
+    let header = BatchHeader::parse(records).ok().filter(|header| header.attributes.is_transactional())?;
+    let producer = Producer { id: header.producer_id, epoch: header.producer_epoch };
+    Some(Batched { producer, base_sequence: header.base_sequence })
+}
+
+/// U-2, the rest of it.
+fn append(cx: &RequestContext<'_>, acks: i16, checked: Checked) -> Result<Written, Refusal> {
+    let Checked { name, log, records, verification, .. } = checked;
     if !(-1..=1).contains(&acks) {
         return Err(Refusal::code(ErrorCode::InvalidRequiredAcks));
     }
-    if is_internal(topic) && cx.client_id != ADMIN_CLIENT {
+    if is_internal(&name) && cx.client_id != ADMIN_CLIENT {
         return Err(Refusal::because(ErrorCode::InvalidTopicException, "only the broker writes to internal topics"));
     }
-    match log.append(&AppendParams::client(cx.broker.clock.wall_ms()), &records) {
+    let params = AppendParams { verification, ..AppendParams::client(cx.broker.clock.wall_ms()) };
+    match log.append(&params, &records) {
         Ok(info) => Ok(Written { log, info }),
         Err(error) => Err(refused(&log, error)),
     }

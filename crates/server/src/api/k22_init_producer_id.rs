@@ -1,10 +1,12 @@
-//! InitProducerId (22): an identity for an idempotent producer (I-1, I-2).
+//! InitProducerId (22): an identity for a producer. A transactional id is the coordinator's to give (I-3), any other is
+//! fresh and forgotten at once (I-2).
 
 use wire::ErrorCode;
 use wire::messages::init_producer_id_request::InitProducerIdRequest;
 use wire::messages::init_producer_id_response::InitProducerIdResponse;
 
 use super::{Handled, HandlerError, RequestContext};
+use crate::transactions::producer_id;
 
 pub(crate) async fn handle(
     cx: &RequestContext<'_>,
@@ -13,17 +15,13 @@ pub(crate) async fn handle(
     if (request.producer_id == -1) != (request.producer_epoch == -1) {
         return Ok(refused(ErrorCode::InvalidRequest).into());
     }
-    if request.transactional_id.is_some() {
-        // There is no transaction coordinator in this build, and none of its APIs is advertised.
-        return Ok(refused(ErrorCode::CoordinatorNotAvailable).into());
-    }
-    match cx.broker.topics.next_producer_id().await {
-        Ok(producer_id) => Ok(InitProducerIdResponse { producer_id, producer_epoch: 0, ..Default::default() }.into()),
-        Err(error) => {
-            tracing::error!("no producer id can be given out: {error:?}");
-            Ok(refused(ErrorCode::CoordinatorNotAvailable).into())
-        }
-    }
+    let granted = if request.transactional_id.is_some() {
+        cx.broker.transactions.init_producer_id(cx.api_version, request).await
+    } else {
+        let fresh = producer_id(&cx.broker.topics).await;
+        fresh.map(|producer_id| InitProducerIdResponse { producer_id, producer_epoch: 0, ..Default::default() })
+    };
+    Ok(granted.unwrap_or_else(refused).into())
 }
 
 /// I-10.

@@ -46,7 +46,7 @@ pub(crate) use error::Refusal;
 pub(crate) use features::{Direction, FeatureUpdate};
 pub(crate) use grow::NewPartitions;
 pub use journal::MetadataError;
-pub(crate) use names::{OFFSETS_TOPIC, is_internal, is_reserved, validate as validate_name};
+pub(crate) use names::{OFFSETS_TOPIC, TRANSACTIONS_TOPIC, is_internal, is_reserved, validate as validate_name};
 pub(crate) use state::{Partition, ResourceType, State, Topic};
 
 use journal::Journal;

@@ -2,10 +2,10 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use coordinator::Command;
+use coordinator::StateMachine;
 use tokio::sync::Notify;
 
-use super::Groups;
+use super::{Host, Hosting};
 
 /// Timers that fire in a row before other tasks get a turn.
 const BURST: usize = 64;
@@ -40,28 +40,28 @@ impl Timekeeper {
 }
 
 /// Runs until [`Timekeeper::stop`].
-pub(super) async fn run(groups: Groups) {
-    let keeper = &groups.0.timekeeper;
+pub(super) async fn run<H: Hosting>(host: Host<H>) {
+    let keeper = &host.0.timekeeper;
     while !keeper.stopped.load(Ordering::SeqCst) {
         // The order matters: whoever arms a timer after this line finds a value to compare with, or wakes us for nothing.
         keeper.sleeps_until_ms.store(u64::MAX, Ordering::SeqCst);
-        let next = groups.0.shards.iter().map(super::Hosted::wakeup_ms).min().unwrap_or(u64::MAX);
+        let next = host.0.shards.iter().map(super::Hosted::wakeup_ms).min().unwrap_or(u64::MAX);
         keeper.sleeps_until_ms.store(next, Ordering::SeqCst);
-        if next > groups.0.clock.mono_ms() {
-            sleep(&groups, next).await;
+        if next > host.0.clock.mono_ms() {
+            sleep(&host, next).await;
         }
-        for shard in 0..groups.0.shards.len() {
-            fire(&groups, shard).await;
+        for shard in 0..host.0.shards.len() {
+            fire(&host, shard).await;
         }
     }
 }
 
-async fn sleep(groups: &Groups, until_ms: u64) {
-    let earlier = groups.0.timekeeper.earlier.notified();
+async fn sleep<H: Hosting>(host: &Host<H>, until_ms: u64) {
+    let earlier = host.0.timekeeper.earlier.notified();
     if until_ms == u64::MAX {
         return earlier.await;
     }
-    let until = tokio::time::Instant::from_std(groups.0.clock.instant(until_ms));
+    let until = tokio::time::Instant::from_std(host.0.clock.instant(until_ms));
     tokio::select! {
         () = earlier => {}
         () = tokio::time::sleep_until(until) => {}
@@ -69,10 +69,10 @@ async fn sleep(groups: &Groups, until_ms: u64) {
 }
 
 /// Each firing must see the state after the one before, so they go one by one.
-async fn fire(groups: &Groups, shard: usize) {
+async fn fire<H: Hosting>(host: &Host<H>, shard: usize) {
     let mut fired = 0;
-    while groups.0.shards[shard].wakeup_ms() <= groups.0.clock.mono_ms() {
-        groups.tell(shard, Command::Wakeup);
+    while host.0.shards[shard].wakeup_ms() <= host.0.clock.mono_ms() {
+        host.tell(shard, H::Machine::wakeup());
         fired += 1;
         if fired % BURST == 0 {
             tokio::task::yield_now().await;

@@ -4,7 +4,7 @@ use coordinator::LogError;
 use coordinator::runtime::Unavailable;
 use wire::ErrorCode;
 
-/// The error of most group APIs. Heartbeat and OffsetFetch have their own view of some of them.
+/// The error of most APIs of a coordinator. Heartbeat and OffsetFetch have their own view of some of them.
 pub(crate) fn error_code(why: &Unavailable) -> ErrorCode {
     match why {
         Unavailable::Loading => ErrorCode::CoordinatorLoadInProgress,

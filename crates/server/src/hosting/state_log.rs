@@ -1,4 +1,4 @@
-//! A partition of `__consumer_offsets` as the log of a coordinator shard.
+//! A partition of `__consumer_offsets` or `__transaction_state` as the log of a shard.
 //!
 //! Batches carry the attributes that Kafka's coordinator gives them: create time, no compression, and producer id and
 //! epoch only inside a transaction.
@@ -132,7 +132,7 @@ fn each_entry(records: &Bytes, each: &mut dyn FnMut(LogEntry)) -> Result<(), Log
             let offset = record.offset.max(0) as u64;
             let key = record.key.unwrap_or_default();
             if header.attributes.is_control() {
-                // Other control records (of Kafka's quorum) do not concern groups.
+                // Other control records (of Kafka's quorum) do not concern a coordinator.
                 if let Some(kind) = parse_control_key(&key) {
                     each(LogEntry::Marker { offset, producer, commit: kind == ControlType::Commit });
                 }

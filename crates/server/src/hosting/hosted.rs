@@ -5,26 +5,26 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
 use coordinator::runtime::{Called, Released, Unavailable};
-use coordinator::{Cell, Command, Effect, Env, LogError, Moment, Reply, Shard};
+use coordinator::{Cell, LogError, Moment};
 use log::PartitionLog;
 use tokio::sync::Notify;
 
 use super::state_log::{Committed, PartitionStateLog};
-use super::{Replied, World};
+use super::{CommandOf, EffectOf, Hosting, Replied, ReplyOf};
 use crate::clock::Clock;
 use crate::ids::RandomIds;
 
-type ShardCell = Cell<Shard, PartitionStateLog>;
+type CellOf<H> = Cell<<H as Hosting>::Machine, PartitionStateLog>;
 
 /// UNKNOWN_SERVER_ERROR: a defect in the shard, which must not become an endless retry.
 const DEFECT: Unavailable = Unavailable::Refused(LogError::Refused(-1));
 
 /// See the module.
-pub(super) struct Hosted {
+pub(super) struct Hosted<H: Hosting> {
     number: usize,
     log: Arc<PartitionLog>,
     committed: Arc<Committed>,
-    slot: Mutex<Slot>,
+    slot: Mutex<Slot<H>>,
     /// Earliest timer of the shard, on the monotonic clock.
     wakeup_ms: AtomicU64,
     /// The log moved while somebody else held the lock.
@@ -32,31 +32,33 @@ pub(super) struct Hosted {
     loaded: Notify,
 }
 
-struct Slot {
-    phase: Phase,
-    world: World,
+struct Slot<H: Hosting> {
+    phase: Phase<H>,
+    world: H::World,
     ids: RandomIds,
     /// Members of broker-driven groups, as last counted.
     members: u32,
 }
 
-enum Phase {
+enum Phase<H: Hosting> {
     /// Nobody loads it.
     Down,
     /// What the world tells meanwhile is kept for later.
     Loading {
-        missed: Vec<Command>,
+        missed: Vec<CommandOf<H>>,
     },
-    Serving(Box<ShardCell>),
+    Serving(Box<CellOf<H>>),
     /// For good.
     Closed,
 }
 
 /// What a call came to, to be dealt with after the lock.
-pub(super) struct Ran {
-    pub reply: Option<Replied>,
-    pub effects: Vec<Effect>,
-    pub released: Vec<Released<Reply>>,
+pub(super) struct Ran<H: Hosting> {
+    pub reply: Option<Replied<ReplyOf<H>>>,
+    pub effects: Vec<EffectOf<H>>,
+    /// What has to be durable before effects that follow from the log.
+    pub effects_after: u64,
+    pub released: Vec<Released<ReplyOf<H>>>,
     pub wakeup_ms: u64,
     /// To be added to the number of members of the whole broker.
     pub members_change: i32,
@@ -72,8 +74,8 @@ pub(super) enum LoadError {
     Log(LogError),
 }
 
-impl Hosted {
-    pub fn new(number: usize, log: Arc<PartitionLog>, world: World) -> Self {
+impl<H: Hosting> Hosted<H> {
+    pub fn new(number: usize, log: Arc<PartitionLog>, world: H::World) -> Self {
         Hosted {
             number,
             log,
@@ -85,7 +87,7 @@ impl Hosted {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Slot> {
+    fn lock(&self) -> MutexGuard<'_, Slot<H>> {
         // Panics of the shard are caught inside; nothing else that runs under this lock leaves it half-done.
         self.slot.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -94,11 +96,19 @@ impl Hosted {
         self.wakeup_ms.load(Ordering::SeqCst)
     }
 
-    pub fn world(&self) -> World {
+    pub fn log(&self) -> &Arc<PartitionLog> {
+        &self.log
+    }
+
+    pub fn is_committed(&self, end: u64) -> bool {
+        self.committed.get() >= end
+    }
+
+    pub fn world(&self) -> H::World {
         self.lock().world.clone()
     }
 
-    pub fn change_world(&self, change: impl FnOnce(&mut World)) {
+    pub fn change_world(&self, change: impl FnOnce(&mut H::World)) {
         change(&mut self.lock().world);
     }
 
@@ -107,38 +117,39 @@ impl Hosted {
         &self,
         at: Moment,
         members_total: u32,
-        command: Command,
-        sink: impl FnOnce(Replied) + Send + 'static,
-    ) -> Ran {
+        command: CommandOf<H>,
+        sink: impl FnOnce(Replied<ReplyOf<H>>) + Send + 'static,
+    ) -> Ran<H> {
         let mut slot = self.lock();
         let Slot { phase, world, ids, members } = &mut *slot;
         let cell = match phase {
             Phase::Serving(cell) => cell,
             Phase::Loading { missed } => {
-                if concerns_loading(&command) {
+                if H::concerns_loading(&command) {
                     missed.push(command);
                 }
                 return Ran::unavailable(Unavailable::Loading, self.wakeup_ms());
             }
             Phase::Down | Phase::Closed => return Ran::unavailable(Unavailable::NotCoordinator, self.wakeup_ms()),
         };
-        let mut env = Env { topics: &world.topics, config: &world.config, ids, members_total };
+        let mut env = H::env(world, ids, members_total);
         let called = catch_unwind(AssertUnwindSafe(|| cell.call(at, &mut env, command, sink)));
         let mut ran = match called {
-            Ok(Called { reply, effects, released, .. }) => {
-                Ran { reply, effects, released: vec![released], ..Ran::nothing() }
+            Ok(Called { reply, effects, effects_after, released }) => {
+                Ran { reply, effects, effects_after, released: vec![released], ..Ran::nothing() }
             }
             Err(_) => {
                 tracing::error!(
                     partition = self.number,
-                    "a command made the coordinator panic; its groups are loaded again"
+                    "a command made the coordinator panic; its {} are loaded again",
+                    H::WHAT
                 );
                 Ran { reply: Some(Err(DEFECT)), released: vec![cell.poison()], ..Ran::nothing() }
             }
         };
         ran.broken = cell.is_poisoned();
         ran.wakeup_ms = if ran.broken { u64::MAX } else { cell.next_wakeup().unwrap_or(u64::MAX) };
-        let counted = if ran.broken { 0 } else { cell.machine().state().broker_driven_members() };
+        let counted = if ran.broken { 0 } else { H::members(cell.machine()) };
         ran.members_change = counted as i32 - *members as i32;
         *members = counted;
         self.wakeup_ms.store(ran.wakeup_ms, Ordering::SeqCst);
@@ -176,16 +187,16 @@ impl Hosted {
     }
 
     /// Stops serving until it is loaded again; whoever waits learns it.
-    pub fn fail(&self) -> Vec<Released<Reply>> {
+    pub fn fail(&self) -> Vec<Released<ReplyOf<H>>> {
         self.leave(Phase::Down)
     }
 
     /// Stops serving for good.
-    pub fn close(&self) -> Vec<Released<Reply>> {
+    pub fn close(&self) -> Vec<Released<ReplyOf<H>>> {
         self.leave(Phase::Closed)
     }
 
-    fn leave(&self, next: Phase) -> Vec<Released<Reply>> {
+    fn leave(&self, next: Phase<H>) -> Vec<Released<ReplyOf<H>>> {
         let mut slot = self.lock();
         self.wakeup_ms.store(u64::MAX, Ordering::SeqCst);
         let closed = matches!(slot.phase, Phase::Closed);
@@ -199,7 +210,7 @@ impl Hosted {
     }
 
     /// Reads the log, outside the lock, and begins to serve. Returns the commands that came meanwhile.
-    pub fn load(&self, clock: Clock) -> Result<Vec<Command>, LoadError> {
+    pub fn load(&self, clock: Clock) -> Result<Vec<CommandOf<H>>, LoadError> {
         let (world, mut ids) = {
             let mut slot = self.lock();
             match slot.phase {
@@ -210,9 +221,8 @@ impl Hosted {
             (slot.world.clone(), RandomIds::default())
         };
         let started = std::time::Instant::now();
-        let mut cell = Cell::new(Shard::new(), PartitionStateLog::new(self.log.clone(), self.committed.clone()));
-        let mut env = Env { topics: &world.topics, config: &world.config, ids: &mut ids, members_total: 0 };
-        let load = || cell.load(Shard::new(), clock.now(), &mut env);
+        let mut cell = Cell::new(H::machine(), PartitionStateLog::new(self.log.clone(), self.committed.clone()));
+        let load = || cell.load(H::machine(), clock.now(), &mut H::env(&world, &mut ids, 0));
         let loaded = catch_unwind(AssertUnwindSafe(load))
             .unwrap_or_else(|_| Err(LogError::Failed("the coordinator panicked".to_owned())));
         let mut slot = self.lock();
@@ -224,7 +234,7 @@ impl Hosted {
         slot.phase = Phase::Serving(Box::new(cell));
         drop(slot);
         self.loaded.notify_waiters();
-        tracing::debug!(partition = self.number, "groups loaded in {} ms", started.elapsed().as_millis());
+        tracing::debug!(partition = self.number, "{} loaded in {} ms", H::WHAT, started.elapsed().as_millis());
         Ok(missed)
     }
 
@@ -242,16 +252,12 @@ impl Hosted {
     }
 }
 
-/// What a shard must hear of although it is being loaded.
-fn concerns_loading(command: &Command) -> bool {
-    matches!(command, Command::TopicsChanged { .. } | Command::GroupConfigChanged { .. } | Command::TxnMarker { .. })
-}
-
-impl Ran {
+impl<H: Hosting> Ran<H> {
     fn nothing() -> Self {
         Ran {
             reply: None,
             effects: Vec::new(),
+            effects_after: 0,
             released: Vec::new(),
             wakeup_ms: u64::MAX,
             members_change: 0,

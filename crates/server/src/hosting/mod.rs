@@ -1,0 +1,287 @@
+//! Hosts a coordinator: one shard per partition of its topic, called inline by whoever has a request.
+//!
+//! What is here is time, threads and loading, the same for every state machine. Every decision is the shard's, every byte on
+//! disk the log's; what effects do, and what shards are told about the world, is [`Hosting`]'s. A steady heartbeat takes one
+//! lock and returns; nothing is spawned, sent or woken for it.
+
+mod hosted;
+mod state_log;
+mod timekeeper;
+mod unavailable;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use coordinator::StateMachine;
+use coordinator::runtime::{Released, Unavailable};
+use log::PartitionLog;
+use tokio::runtime::Handle;
+use tokio::sync::oneshot;
+
+use crate::clock::Clock;
+use crate::ids::RandomIds;
+use hosted::{Hosted, LoadError};
+use timekeeper::Timekeeper;
+
+pub(crate) use unavailable::error_code;
+
+pub(crate) type CommandOf<H> = <<H as Hosting>::Machine as StateMachine>::Command;
+pub(crate) type ReplyOf<H> = <<H as Hosting>::Machine as StateMachine>::Reply;
+pub(crate) type EffectOf<H> = <<H as Hosting>::Machine as StateMachine>::Effect;
+pub(crate) type EnvOf<'a, H> = <<H as Hosting>::Machine as StateMachine>::Env<'a>;
+
+/// A reply, or why there is none.
+pub(crate) type Replied<R> = Result<R, Unavailable>;
+
+/// What one kind of coordinator has of its own.
+pub(crate) trait Hosting: Sized + Send + Sync + 'static {
+    type Machine: StateMachine<Command: 'static, Effect: 'static, Record: Send> + 'static;
+    /// What shards are told about the world; each has a copy, which is replaced whenever it changes.
+    type World: Clone + Send + Sync + 'static;
+
+    /// What shards own, for messages.
+    const WHAT: &'static str;
+    /// Effects begin only when what the command wrote is durable.
+    const EFFECTS_WAIT: bool;
+
+    /// An empty one.
+    fn machine() -> Self::Machine;
+    fn env<'a>(world: &'a Self::World, ids: &'a mut RandomIds, members_total: u32) -> EnvOf<'a, Self>;
+    /// Members whose heartbeats the machine paces (decision 13).
+    fn members(machine: &Self::Machine) -> u32;
+    /// Whether a shard must hear of it although it is being loaded.
+    fn concerns_loading(command: &CommandOf<Self>) -> bool;
+    /// Begins the work; not under a lock, but it must not block.
+    fn carry_out(host: &Host<Self>, shard: usize, effect: EffectOf<Self>);
+}
+
+/// A coordinator of this broker. Cheap to clone.
+pub(crate) struct Host<H: Hosting>(Arc<Inner<H>>);
+
+impl<H: Hosting> Clone for Host<H> {
+    fn clone(&self) -> Self {
+        Host(self.0.clone())
+    }
+}
+
+struct Inner<H: Hosting> {
+    hosting: H,
+    shards: Vec<Hosted<H>>,
+    clock: Clock,
+    runtime: Handle,
+    timekeeper: Timekeeper,
+    /// Members on all shards (decision 13).
+    members_total: AtomicU32,
+}
+
+impl<H: Hosting> Host<H> {
+    /// Takes over the partitions of the topic, in order of their numbers, and begins to load all of them.
+    /// Must be called on a tokio runtime.
+    pub fn start(hosting: H, partitions: Vec<Arc<PartitionLog>>, world: &H::World, clock: Clock) -> Self {
+        let shards = partitions.into_iter().enumerate();
+        let host = Host(Arc::new(Inner {
+            hosting,
+            shards: shards.map(|(number, log)| Hosted::new(number, log, world.clone())).collect(),
+            clock,
+            runtime: Handle::current(),
+            timekeeper: Timekeeper::default(),
+            members_total: AtomicU32::new(0),
+        }));
+        host.0.runtime.spawn(timekeeper::run(host.clone()));
+        for shard in 0..host.shards() {
+            host.load(shard);
+        }
+        host
+    }
+
+    pub fn hosting(&self) -> &H {
+        &self.0.hosting
+    }
+
+    pub fn runtime(&self) -> &Handle {
+        &self.0.runtime
+    }
+
+    pub fn clock(&self) -> Clock {
+        self.0.clock
+    }
+
+    /// Their number.
+    pub fn shards(&self) -> usize {
+        self.0.shards.len()
+    }
+
+    /// The shard that a group or transactional id lives on (C R-1, T-1).
+    pub fn shard_of(&self, key: &str) -> usize {
+        coordinator::partition_of(key, self.shards() as u32) as usize
+    }
+
+    pub fn world(&self, shard: usize) -> H::World {
+        self.0.shards[shard].world()
+    }
+
+    pub fn log(&self, shard: usize) -> &Arc<PartitionLog> {
+        self.0.shards[shard].log()
+    }
+
+    /// When this returns, no command sees the world as it was.
+    pub fn change_world(&self, change: impl Fn(&mut H::World)) {
+        for shard in &self.0.shards {
+            shard.change_world(&change);
+        }
+    }
+
+    /// Runs a command and waits for its reply, which may be long in coming (JoinGroup).
+    pub async fn call(&self, shard: usize, command: CommandOf<H>) -> Replied<ReplyOf<H>> {
+        self.begin(shard, command).finish().await
+    }
+
+    /// Runs the same command on every shard.
+    pub async fn call_all(&self, command: impl Fn() -> CommandOf<H>) -> Vec<Replied<ReplyOf<H>>> {
+        let begun: Vec<_> = (0..self.shards()).map(|shard| self.begin(shard, command())).collect();
+        let mut replies = Vec::with_capacity(begun.len());
+        for begun in begun {
+            replies.push(begun.finish().await);
+        }
+        replies
+    }
+
+    /// Runs a command now; the reply may be there already.
+    pub fn begin(&self, shard: usize, command: CommandOf<H>) -> Begun<ReplyOf<H>> {
+        let (sink, later) = oneshot::channel();
+        let now = self.run(shard, command, move |reply| {
+            // Whoever asked may have gone; the reply is of no use to anybody else.
+            let _ = sink.send(reply);
+        });
+        Begun { now, later }
+    }
+
+    /// A command of the broker itself, whose reply says nothing.
+    pub fn tell(&self, shard: usize, command: CommandOf<H>) {
+        self.run(shard, command, |_| {});
+    }
+
+    fn run(
+        &self,
+        shard: usize,
+        command: CommandOf<H>,
+        sink: impl FnOnce(Replied<ReplyOf<H>>) + Send + 'static,
+    ) -> Option<Replied<ReplyOf<H>>> {
+        let hosted = &self.0.shards[shard];
+        let members_total = self.0.members_total.load(Ordering::Relaxed);
+        let ran = hosted.run(self.0.clock.now(), members_total, command, sink);
+        if ran.members_change != 0 {
+            self.0.members_total.fetch_add(ran.members_change as u32, Ordering::Relaxed);
+        }
+        self.0.timekeeper.wake_at(ran.wakeup_ms);
+        ran.released.into_iter().for_each(Released::deliver);
+        if !ran.effects.is_empty() {
+            self.carry_out(shard, ran.effects, ran.effects_after);
+        }
+        if ran.broken {
+            self.load(shard);
+        }
+        hosted.catch_up();
+        ran.reply
+    }
+
+    fn carry_out(&self, shard: usize, effects: Vec<EffectOf<H>>, after: u64) {
+        let hosted = &self.0.shards[shard];
+        if !H::EFFECTS_WAIT || hosted.is_committed(after) {
+            return effects.into_iter().for_each(|effect| H::carry_out(self, shard, effect));
+        }
+        let host = self.clone();
+        let begin = move |committed: Result<(), log::StorageError>| {
+            // When the log failed, the shard is loaded again and asks anew for what its log still says.
+            if committed.is_ok() {
+                // The threads of the log have other things to do.
+                host.runtime().clone().spawn(async move {
+                    effects.into_iter().for_each(|effect| H::carry_out(&host, shard, effect));
+                });
+            }
+        };
+        hosted.log().when_committed(i64::try_from(after).unwrap_or(i64::MAX), Box::new(begin));
+    }
+
+    /// The log of a partition moved or failed; called on a thread of the log.
+    pub fn log_moved(&self, partition: i32, event: log::Event) {
+        let Some(shard) = usize::try_from(partition).ok().filter(|shard| *shard < self.shards()) else { return };
+        let hosted = &self.0.shards[shard];
+        match event {
+            log::Event::Advanced => hosted.committed(),
+            log::Event::StartMoved => {}
+            log::Event::Offline => {
+                hosted.fail().into_iter().for_each(Released::deliver);
+                self.load(shard);
+            }
+        }
+    }
+
+    /// Loads a shard in the background, again and again until it succeeds or the broker stops.
+    fn load(&self, shard: usize) {
+        let host = self.clone();
+        self.0.runtime.spawn(async move {
+            let mut pause = Duration::from_millis(100);
+            loop {
+                let loading = host.clone();
+                let loaded = tokio::task::spawn_blocking(move || loading.load_now(shard)).await;
+                match loaded {
+                    Ok(Ok(())) => return,
+                    Ok(Err(LoadError::Busy | LoadError::Closed)) => return,
+                    Ok(Err(LoadError::Log(error))) => {
+                        tracing::error!(partition = shard, "cannot load the {} of a partition: {error}", H::WHAT);
+                    }
+                    Err(panicked) => tracing::error!(partition = shard, "loading {}: {panicked}", H::WHAT),
+                }
+                tokio::time::sleep(pause).await;
+                pause = (pause * 2).min(Duration::from_secs(30));
+            }
+        });
+    }
+
+    fn load_now(&self, shard: usize) -> Result<(), LoadError> {
+        let hosted = &self.0.shards[shard];
+        let missed = hosted.load(self.0.clock)?;
+        for command in missed {
+            self.tell(shard, command);
+        }
+        // Arms the shard's timers, and counts its members.
+        self.tell(shard, H::Machine::wakeup());
+        Ok(())
+    }
+
+    /// Waits until every shard serves, but no longer than `limit`.
+    pub async fn loaded(&self, limit: Duration) -> bool {
+        let all = async {
+            for shard in &self.0.shards {
+                shard.is_loaded().await;
+            }
+        };
+        tokio::time::timeout(limit, all).await.is_ok()
+    }
+
+    /// Stops serving: whoever waits is told to look for another coordinator.
+    pub fn close(&self) {
+        for shard in &self.0.shards {
+            shard.close().into_iter().for_each(Released::deliver);
+        }
+        self.0.timekeeper.stop();
+    }
+}
+
+/// A command that has run.
+pub(crate) struct Begun<R> {
+    now: Option<Replied<R>>,
+    later: oneshot::Receiver<Replied<R>>,
+}
+
+impl<R> Begun<R> {
+    pub async fn finish(self) -> Replied<R> {
+        match self.now {
+            Some(reply) => reply,
+            // A sink that is dropped unused belongs to a shard that was dropped.
+            None => self.later.await.unwrap_or(Err(Unavailable::NotCoordinator)),
+        }
+    }
+}
