@@ -57,6 +57,11 @@ impl Features {
         })
     }
 
+    /// 0 if it is not finalized.
+    pub fn level(&self, name: &str) -> i16 {
+        self.with(|finalized| finalized.levels.get(name).copied().unwrap_or(0))
+    }
+
     /// Takes what the metadata log says. A level outside the supported range is a log of another version: false.
     pub fn set(&self, epoch: i64, name: &str, level: i16) -> bool {
         let Some(feature) = SUPPORTED.iter().find(|feature| feature.name == name) else { return false };

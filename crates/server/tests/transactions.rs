@@ -131,7 +131,10 @@ async fn tx_09_to_11_tx_21_batches_that_are_refused() {
     assert_eq!(rig.produce(12, None, 0, batch(p, e, 0, true, 1)).await.0, UNAUTHORIZED, "TX-09");
     let two = [(0, batch(p, e, 0, true, 1)), (1, batch(other, e, 0, true, 1))];
     let answers = rig.produce_all(12, Some("id"), &two).await;
-    assert!(answers.iter().all(|(error, _, message)| *error == INVALID_MAPPING && message.is_some()), "TX-10: {answers:?}");
+    assert!(
+        answers.iter().all(|(error, _, message)| *error == INVALID_MAPPING && message.is_some()),
+        "TX-10: {answers:?}"
+    );
     assert_eq!(rig.produce(12, Some("id"), 0, batch(p + 99, e, 0, true, 1)).await.0, INVALID_MAPPING);
     assert_eq!(rig.produce(12, Some("nobody"), 0, batch(p, e, 0, true, 1)).await.0, INVALID_MAPPING);
     assert_eq!(rig.produce(12, Some(""), 0, batch(p, e, 0, true, 1)).await.0, INVALID_REQUEST);
@@ -286,7 +289,10 @@ async fn tx_26_tx_27_offsets_in_a_transaction() {
     assert_eq!(rig.describe("id").await.transaction_state, "Empty");
     assert_eq!(rig.txn_offset_commit(5, "id", (p, e), "g", -1).await, [NONE]);
     let described = rig.describe("id").await;
-    assert_eq!((described.transaction_state.as_str(), described.topics[0].topic.as_str()), ("Ongoing", "__consumer_offsets"));
+    assert_eq!(
+        (described.transaction_state.as_str(), described.topics[0].topic.as_str()),
+        ("Ongoing", "__consumer_offsets")
+    );
     // Pending until the end.
     const UNSTABLE: i16 = 88;
     assert_eq!(rig.offset("g", true).await, (UNSTABLE, -1));

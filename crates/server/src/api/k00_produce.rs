@@ -114,11 +114,7 @@ pub(crate) async fn handle(
 
 /// V-1 to V-5: the partitions whose first transactional batch this is become part of the transaction, or have to be part of it
 /// already. Those that may not be written are refused.
-async fn enter_transaction(
-    cx: &RequestContext<'_>,
-    transactional_id: Option<&KStr>,
-    staged: &mut [Staged<Checked>],
-) {
+async fn enter_transaction(cx: &RequestContext<'_>, transactional_id: Option<&KStr>, staged: &mut [Staged<Checked>]) {
     let Some(transactional_id) = transactional_id else {
         return refuse_all(staged, true, &|| Refusal::code(ErrorCode::TransactionalIdAuthorizationFailed));
     };

@@ -116,7 +116,11 @@ mod tests {
             (E::NotCoordinator, E::NotEnoughReplicas, E::NotEnoughReplicas),
             (E::ConcurrentTransactions, E::ConcurrentTransactions, E::NotEnoughReplicas),
         ] {
-            assert_eq!((add.in_terms_of_producers(said), verify.in_terms_of_producers(said)), (added, verified), "{said}");
+            assert_eq!(
+                (add.in_terms_of_producers(said), verify.in_terms_of_producers(said)),
+                (added, verified),
+                "{said}"
+            );
         }
     }
 

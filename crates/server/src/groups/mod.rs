@@ -93,11 +93,6 @@ impl Groups {
         self.0.call_all(command).await
     }
 
-    /// Runs a command now; the reply may be there already.
-    pub fn begin_for(&self, group_id: &str, command: Command) -> Begun {
-        self.0.begin(self.0.shard_of(group_id), command)
-    }
-
     /// Ends a transaction on a partition: its pending offsets count from then on, or are dropped (C X-7). `None` if there is
     /// no such partition.
     pub fn end_transaction(&self, partition: i32, marker: EndMarker) -> Option<Begun> {

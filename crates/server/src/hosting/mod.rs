@@ -103,10 +103,6 @@ impl<H: Hosting> Host<H> {
         &self.0.runtime
     }
 
-    pub fn clock(&self) -> Clock {
-        self.0.clock
-    }
-
     /// Their number.
     pub fn shards(&self) -> usize {
         self.0.shards.len()

@@ -1,6 +1,5 @@
 //! Finalized features (A-3, UpdateFeatures).
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use wire::messages::feature_level_record::FeatureLevelRecord;

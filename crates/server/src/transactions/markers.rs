@@ -61,7 +61,10 @@ impl Markers {
                     tracing::warn!("{topic}-{partition}: refuses the end marker of {:?}: {error}", marker.producer);
                 }
                 error => {
-                    tracing::warn!("{topic}-{partition}: cannot write the end marker of {:?}: {error}", marker.producer);
+                    tracing::warn!(
+                        "{topic}-{partition}: cannot write the end marker of {:?}: {error}",
+                        marker.producer
+                    );
                     failed.entry(topic.clone()).or_default().insert(*partition);
                 }
             }

@@ -26,9 +26,7 @@ use wire::messages::list_transactions_response::ListTransactionsResponse;
 use wire::messages::offset_delete_request::{
     OffsetDeleteRequest, OffsetDeleteRequestPartition, OffsetDeleteRequestTopic,
 };
-use wire::messages::offset_fetch_request::{
-    OffsetFetchRequest, OffsetFetchRequestGroup, OffsetFetchRequestTopics,
-};
+use wire::messages::offset_fetch_request::{OffsetFetchRequest, OffsetFetchRequestGroup, OffsetFetchRequestTopics};
 use wire::messages::produce_request::{PartitionProduceData, ProduceRequest, TopicProduceData};
 use wire::messages::txn_offset_commit_request::{
     TxnOffsetCommitRequest, TxnOffsetCommitRequestPartition, TxnOffsetCommitRequestTopic,
