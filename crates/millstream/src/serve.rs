@@ -1,6 +1,6 @@
 //! `millstream serve`: configuration, runtime, signals. The broker itself is the crate `server`.
 
-use std::io::Write;
+use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 
 use anyhow::Context;
@@ -69,7 +69,12 @@ fn named(addresses: &[String]) -> String {
 /// Serves until SIGTERM or SIGINT.
 pub fn run(args: Args) -> anyhow::Result<()> {
     let filter = tracing_subscriber::EnvFilter::try_from_default_env().unwrap_or_else(|_| "info".into());
-    tracing_subscriber::fmt().with_env_filter(filter).with_target(false).with_writer(std::io::stderr).init();
+    tracing_subscriber::fmt()
+        .with_ansi(std::io::stderr().is_terminal())
+        .with_env_filter(filter)
+        .with_target(false)
+        .with_writer(std::io::stderr)
+        .init();
     let (values, findings) = config::load(&args.sources()?)?;
     findings.log();
     let config = ServerConfig::from_values(values)?;
