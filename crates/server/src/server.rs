@@ -134,6 +134,7 @@ impl RunningServer {
         self.broker.connections.close_all(STOP_GRACE).await;
         self.tasks.shutdown().await;
         self.broker.log_events.clear();
+        self.broker.topics.forget_listeners();
         let logs = self.broker.logs.clone();
         blocking(move || logs.close()).await
     }
@@ -147,6 +148,7 @@ impl RunningServer {
         self.broker.connections.close_all(Duration::ZERO).await;
         self.tasks.shutdown().await;
         self.broker.log_events.clear();
+        self.broker.topics.forget_listeners();
         let logs = Arc::downgrade(&self.broker.logs);
         drop(self);
         let deadline = tokio::time::Instant::now() + STOP_GRACE;

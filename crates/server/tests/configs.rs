@@ -292,7 +292,7 @@ async fn m_13_resources_are_listed_by_type() {
     create(&mut client, "a").await;
     altered(&mut client, change(GROUP, "g", &[("consumer.session.timeout.ms", 0, Some("50000"))])).await;
     let cases: &[(&[i8], i16, &str)] = &[
-        (&[], 0, "g:32 1:4 __consumer_offsets:2 a:2"),
+        (&[], 0, "g:32 1:4 __consumer_offsets:2 __transaction_state:2 a:2"),
         (&[GROUP, BROKER], 0, "g:32 1:4"),
         (&[16], 0, ""),
         (&[TOPIC, 99], 35, ""),
@@ -326,7 +326,7 @@ async fn m_13_log_dirs_show_the_partitions_asked_for_that_exist() {
     assert_eq!(Some(dir.log_dir.as_str()), path.to_str());
     let all = client.call(4, &DescribeLogDirsRequest { topics: None }).await;
     let counts: Vec<_> = all.results[0].topics.iter().map(|t| (t.name.as_str(), t.partitions.len())).collect();
-    assert_eq!(counts, [("__consumer_offsets", 2), ("a", 1)]);
+    assert_eq!(counts, [("__consumer_offsets", 2), ("__transaction_state", 16), ("a", 1)]);
 }
 
 #[tokio::test]

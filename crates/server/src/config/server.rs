@@ -229,12 +229,11 @@ fn assignors(layers: &Layers, key: &super::key::Key) -> Vec<KStr> {
     layers.list(key).into_iter().map(name).collect()
 }
 
-/// Whoever configures a bound of the consumers' interval has taken the interval into their own hands: it is then sent exactly.
-fn consumer_heartbeat_interval(layers: &Layers) -> Option<i32> {
+/// Whoever configures bounds of the consumers' heartbeats has taken their pace into their own hands: it is then Kafka's, exactly.
+fn consumer_pace(layers: &Layers, key: &super::key::Key) -> Option<i32> {
     let bounds = [&groups::CONSUMER_MIN_HEARTBEAT_INTERVAL_MS, &groups::CONSUMER_MAX_HEARTBEAT_INTERVAL_MS];
     let bounded = bounds.iter().any(|bound| layers.configured_int(bound).is_some());
-    let interval = &groups::CONSUMER_HEARTBEAT_INTERVAL_MS;
-    layers.configured_int(interval).or_else(|| bounded.then(|| layers.int(interval)))
+    layers.configured_int(key).or_else(|| bounded.then(|| layers.int(key)))
 }
 
 /// Values that are adaptive unless somebody configured them are taken only if somebody did (decisions 13, 13b, 14, 14b).
@@ -260,10 +259,10 @@ fn group_config(layers: &Layers) -> Result<BrokerConfig, ConfigError> {
         consumer_session_timeout_ms: layers.int(&groups::CONSUMER_SESSION_TIMEOUT_MS),
         consumer_min_session_timeout_ms: layers.int(&groups::CONSUMER_MIN_SESSION_TIMEOUT_MS),
         consumer_max_session_timeout_ms: layers.int(&groups::CONSUMER_MAX_SESSION_TIMEOUT_MS),
-        consumer_heartbeat_interval_ms: consumer_heartbeat_interval(layers),
+        consumer_heartbeat_interval_ms: consumer_pace(layers, &groups::CONSUMER_HEARTBEAT_INTERVAL_MS),
         consumer_min_heartbeat_interval_ms: layers.int(&groups::CONSUMER_MIN_HEARTBEAT_INTERVAL_MS),
         consumer_max_heartbeat_interval_ms: layers.int(&groups::CONSUMER_MAX_HEARTBEAT_INTERVAL_MS),
-        consumer_assignment_interval_ms: layers.configured_int(&groups::CONSUMER_ASSIGNMENT_INTERVAL_MS),
+        consumer_assignment_interval_ms: consumer_pace(layers, &groups::CONSUMER_ASSIGNMENT_INTERVAL_MS),
         consumer_min_assignment_interval_ms: layers.int(&groups::CONSUMER_MIN_ASSIGNMENT_INTERVAL_MS),
         consumer_max_assignment_interval_ms: layers.int(&groups::CONSUMER_MAX_ASSIGNMENT_INTERVAL_MS),
         consumer_max_size: size(&groups::CONSUMER_MAX_SIZE),

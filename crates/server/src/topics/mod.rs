@@ -191,6 +191,11 @@ impl Topics {
         topic.partitions.get(usize::try_from(partition).ok()?)?.log.clone()
     }
 
+    /// Tells nobody any more: listeners may hold the registry, which else would never go.
+    pub fn forget_listeners(&self) {
+        self.listeners.write().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+
     /// `listener` is called after each change, on the thread that made it, before its caller has an answer. Must not call back.
     pub fn on_change(&self, listener: Listener) {
         self.listeners.write().unwrap_or_else(PoisonError::into_inner).push(listener);
