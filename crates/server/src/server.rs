@@ -62,12 +62,12 @@ pub struct RunningServer {
 /// Opens the data directory, loads what it holds and listens. Must be called on a tokio runtime.
 pub async fn start(config: ServerConfig) -> Result<RunningServer, StartError> {
     let clock = Clock::start();
+    // First, so that a port that is taken leaves no trace in the directory. Who connects early waits in the backlog.
+    let bound = bind_all(&config).await?;
     let dir = dir_config(&config);
     let logs = blocking(move || LogDir::open(Arc::new(RealFs), Arc::new(SystemClock), dir)).await?;
     let log_events = LogEvents::default();
     log_events.attach(&logs);
-    // Before anything is served, so that a port that is taken leaves no trace in the directory.
-    let bound = bind_all(&config).await?;
     let limits = Arc::new(connection_limits(&config));
     let fetch_session_slots = config.network.fetch_session_slots;
     let (node_id, config, features) = (config.node_id, Arc::new(Config::new(config)), Arc::default());

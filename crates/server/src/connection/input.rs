@@ -67,6 +67,8 @@ impl<'a> Input<'a> {
     pub async fn next(&mut self) -> Result<Option<Frame>, CloseReason> {
         if self.buffer.is_empty() {
             self.tracked.idle();
+        } else {
+            self.tracked.reading(frame_time_ms(0));
         }
         while self.buffer.len() < PREFIX_BYTES {
             if self.receive(0).await? == 0 {
@@ -75,8 +77,10 @@ impl<'a> Input<'a> {
             self.tracked.reading(frame_time_ms(0));
         }
         let frame_bytes = self.check_prefix()?;
-        self.tracked.reading(frame_time_ms(frame_bytes));
+        // It is not the client's fault if this takes long.
+        self.tracked.busy();
         let announced = Announced { bytes: frame_bytes, share: self.budget.take(LENGTH_BYTES + frame_bytes).await };
+        self.tracked.reading(frame_time_ms(frame_bytes));
         while self.buffer.len() < LENGTH_BYTES + announced.bytes {
             if self.receive(LENGTH_BYTES + announced.bytes).await? == 0 {
                 return Err(CloseReason::CutOff);

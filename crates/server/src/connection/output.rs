@@ -158,6 +158,7 @@ impl<'a> Output<'a> {
     }
 
     fn sent(&mut self, bytes: usize) {
+        self.tracked.sent();
         self.unsent_bytes -= bytes;
         let mut left = bytes;
         while let Some(first) = self.unsent.front_mut() {

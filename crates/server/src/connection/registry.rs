@@ -20,6 +20,7 @@ const TICK_MS: u64 = 500;
 const ABORT_TIME: Duration = Duration::from_secs(2);
 /// Room for the tick at which a wait ends; the rest of the word says what the connection does.
 const STATE_BITS: u32 = 2;
+const STATE_MASK: u64 = (1 << STATE_BITS) - 1;
 const IDLE: u64 = 0;
 const READING: u64 = 1;
 const BUSY: u64 = 2;
@@ -58,12 +59,10 @@ impl Tracked {
         self.set(IDLE, self.max_idle_ticks);
     }
 
-    /// Has a part of a frame, the rest of which must come within that time.
+    /// Has a part of a frame, the rest of which must come within that time. Does not move the deadline of a frame that
+    /// is being read already.
     pub fn reading(&self, within_ms: u64) {
-        // A frame that is being read keeps its first deadline unless the new one is longer.
-        let word = self.word.load(Ordering::Relaxed);
-        let until = self.clock.load(Ordering::Relaxed) + ticks(within_ms);
-        if word & 3 != READING || word >> STATE_BITS < until && within_ms > 0 {
+        if self.word.load(Ordering::Relaxed) & STATE_MASK != READING {
             self.set(READING, ticks(within_ms));
         }
     }
@@ -73,9 +72,16 @@ impl Tracked {
         self.word.store(BUSY, Ordering::Relaxed);
     }
 
-    /// Can go on only when the client takes its answers. To be called again whenever it took some.
+    /// Can go on only when the client takes its answers.
     pub fn sending(&self) {
         self.set(SENDING, self.max_idle_ticks);
+    }
+
+    /// The client took some.
+    pub fn sent(&self) {
+        if self.word.load(Ordering::Relaxed) & STATE_MASK == SENDING {
+            self.sending();
+        }
     }
 
     /// How many answers are to come later.
@@ -84,13 +90,13 @@ impl Tracked {
     }
 
     fn is_at_work(&self) -> bool {
-        matches!(self.word.load(Ordering::Relaxed) & 3, BUSY | SENDING) || self.outstanding.load(Ordering::Relaxed) > 0
+        matches!(self.word.load(Ordering::Relaxed) & STATE_MASK, BUSY | SENDING) || self.outstanding.load(Ordering::Relaxed) > 0
     }
 
     fn is_overdue(&self) -> Option<&'static str> {
         let word = self.word.load(Ordering::Relaxed);
         let overdue = word >> STATE_BITS < self.clock.load(Ordering::Relaxed);
-        match word & 3 {
+        match word & STATE_MASK {
             IDLE if overdue => Some("idle for connections.max.idle.ms"),
             READING if overdue => Some("a request did not arrive in full in time"),
             SENDING if overdue => Some("the client does not take its answers"),
@@ -277,10 +283,15 @@ mod tests {
         assert_eq!(tracked.is_overdue(), None, "a handler is never idle");
         tracked.reading(30_000);
         pass(&all, 20_000);
-        tracked.reading(0);
+        tracked.reading(30_000);
         pass(&all, 20_000);
         assert!(tracked.is_overdue().is_some(), "bytes that trickle in do not move the deadline of a frame");
         tracked.sending();
-        assert_eq!(tracked.is_overdue(), None);
+        pass(&all, 8_000);
+        tracked.sent();
+        pass(&all, 8_000);
+        assert_eq!(tracked.is_overdue(), None, "a slow client is not a dead one");
+        pass(&all, 8_000);
+        assert!(tracked.is_overdue().is_some());
     }
 }
