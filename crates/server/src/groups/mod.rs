@@ -135,3 +135,6 @@ impl Groups {
         self.0.close();
     }
 }
+
+#[cfg(test)]
+mod tests;

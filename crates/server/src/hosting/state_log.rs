@@ -176,3 +176,7 @@ fn append_error(error: AppendError) -> LogError {
         error => LogError::Failed(error.to_string()),
     }
 }
+
+#[cfg(test)]
+#[path = "state_log_tests.rs"]
+mod tests;
