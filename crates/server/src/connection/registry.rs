@@ -90,7 +90,8 @@ impl Tracked {
     }
 
     fn is_at_work(&self) -> bool {
-        matches!(self.word.load(Ordering::Relaxed) & STATE_MASK, BUSY | SENDING) || self.outstanding.load(Ordering::Relaxed) > 0
+        matches!(self.word.load(Ordering::Relaxed) & STATE_MASK, BUSY | SENDING)
+            || self.outstanding.load(Ordering::Relaxed) > 0
     }
 
     fn is_overdue(&self) -> Option<&'static str> {
