@@ -73,6 +73,7 @@ pub async fn start(config: ServerConfig) -> Result<RunningServer, StartError> {
     let (node_id, config, features) = (config.node_id, Arc::new(Config::new(config)), Arc::default());
     let topics = open_topics(&logs, &config, &features).await?;
     let groups = start_groups(&config, &topics, &log_events, clock).await?;
+    let groups_loaded = groups.loaded(LOAD_PATIENCE).await;
     let transactions = start_transactions(&config, &features, &topics, &groups, &log_events, clock).await?;
     let fetch_waiters = Arc::<FetchWaiters>::default();
     let waiters = fetch_waiters.clone();
@@ -95,7 +96,7 @@ pub async fn start(config: ServerConfig) -> Result<RunningServer, StartError> {
         limits,
         shutdown: Shutdown::new(),
     });
-    if !broker.groups.loaded(LOAD_PATIENCE).await || !broker.transactions.loaded(LOAD_PATIENCE).await {
+    if !groups_loaded || !broker.transactions.loaded(LOAD_PATIENCE).await {
         tracing::info!("groups or transactions are still being loaded");
     }
     let mut tasks = JoinSet::new();

@@ -7,7 +7,7 @@ mod rig;
 
 use std::time::{Duration, Instant};
 
-use common::TestBroker;
+use common::{PATIENCE, TestBroker};
 use rig::{Rig, batch};
 use wire::batch::Batch;
 
@@ -428,6 +428,27 @@ async fn r_4_readers_at_the_last_stable_offset_are_woken_by_the_end() {
     assert!(woken - ended < Duration::from_secs(10), "it did not wait in vain");
     assert_eq!(seen.last_stable_offset, 2);
     assert!(!seen.records.unwrap_or_default().is_empty());
+}
+
+/// A producer does not wait for its markers: the first batch of the next transaction may come before them.
+#[tokio::test]
+async fn v_4_transactions_follow_each_other_without_a_pause() {
+    let (_broker, mut rig) = rig().await;
+    let (p, mut e) = rig.producer("id").await;
+    for round in 0..60 {
+        for partition in 0..3 {
+            let begun = Instant::now();
+            loop {
+                match rig.produce(12, Some("id"), partition, batch(p, e, 0, true, 1)).await.0 {
+                    NONE => break,
+                    CONCURRENT if begun.elapsed() < PATIENCE => {}
+                    error => panic!("round {round}: {error}"),
+                }
+            }
+        }
+        assert_eq!(rig.end(5, "id", (p, e), round % 3 > 0).await, (NONE, p, e + 1), "round {round}");
+        e += 1;
+    }
 }
 
 #[tokio::test]

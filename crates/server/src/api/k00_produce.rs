@@ -24,6 +24,8 @@ const ADMIN_CLIENT: &str = "__admin_client";
 const ZSTD_FROM: i16 = 7;
 /// First version that knows TRANSACTION_ABORTABLE; later ones add partitions to the transaction (V-4).
 const ABORTABLE_FROM: i16 = 11;
+/// How often the coordinator is asked about a partition whose last transaction is just ending.
+const VERIFICATIONS: usize = 4;
 /// U-10: at most so many bad records are quoted in the message.
 const QUOTED_RECORDS: usize = 3;
 
@@ -127,29 +129,39 @@ async fn enter_transaction(cx: &RequestContext<'_>, transactional_id: Option<&KS
     if !implies.asks(cx) {
         return;
     }
-    let asked = begin_verifications(cx, implies == Implies::Add, staged);
-    if asked.is_empty() {
-        return;
+    for _ in 0..VERIFICATIONS {
+        let asked = begin_verifications(cx, implies == Implies::Add, staged);
+        if asked.is_empty() {
+            return;
+        }
+        let answer = implies.ask(cx, transactional_id, producer, asked.clone()).await;
+        refuse_unverified(implies, &asked, &answer, staged);
     }
-    let answer = implies.ask(cx, transactional_id, producer, asked.clone()).await;
+}
+
+/// V-6, V-8.
+fn refuse_unverified(
+    implies: Implies,
+    asked: &TopicPartitions,
+    answer: &Result<TopicPartitions, ErrorCode>,
+    staged: &mut [Staged<Checked>],
+) {
     for (index, outcome) in staged.iter_mut().flatten() {
         let Ok(checked) = outcome else { continue };
         let among = |those: &TopicPartitions| those.get(&checked.name).is_some_and(|those| those.contains(index));
-        if checked.verification.is_none() {
-            continue;
-        }
-        match &answer {
-            Err(error) => *outcome = Err(Refusal::code(*error)),
+        match answer {
+            Err(error) if among(asked) => *outcome = Err(Refusal::code(*error)),
             Ok(missing) if among(missing) => {
                 let why = "The partition was not added to the transaction.";
                 *outcome = Err(Refusal::because(implies.not_part(), why));
             }
-            Ok(_) => {}
+            _ => {}
         }
     }
 }
 
-/// Yields the partitions that the coordinator has to be asked about; the log knows of the transaction on all others.
+/// Yields the partitions that the coordinator has to be asked about. On all others the log knows of the transaction, or the
+/// coordinator was asked and nothing came in between: a marker of the transaction before may have, while it was waited for.
 fn begin_verifications(cx: &RequestContext<'_>, adds: bool, staged: &mut [Staged<Checked>]) -> TopicPartitions {
     let now_ms = cx.broker.clock.wall_ms();
     let mut asked = TopicPartitions::new();
@@ -157,7 +169,8 @@ fn begin_verifications(cx: &RequestContext<'_>, adds: bool, staged: &mut [Staged
         let Ok(checked) = outcome else { continue };
         let Some(Batched { producer, base_sequence }) = checked.transactional else { continue };
         match checked.log.begin_verification(producer.id, producer.epoch, base_sequence, adds, now_ms) {
-            Ok(None) => {}
+            Ok(guard) if guard == checked.verification => {}
+            Ok(None) => checked.verification = None,
             Ok(guard) => {
                 checked.verification = guard;
                 asked.entry(checked.name.clone()).or_default().insert(*index);

@@ -41,7 +41,9 @@ struct Slot<H: Hosting> {
 }
 
 enum Phase<H: Hosting> {
-    /// Nobody loads it.
+    /// Nobody has begun to load it.
+    New,
+    /// It failed, and nobody loads it.
     Down,
     /// What the world tells meanwhile is kept for later.
     Loading {
@@ -80,7 +82,7 @@ impl<H: Hosting> Hosted<H> {
             number,
             log,
             committed: Arc::default(),
-            slot: Mutex::new(Slot { phase: Phase::Down, world, ids: RandomIds::default(), members: 0 }),
+            slot: Mutex::new(Slot { phase: Phase::New, world, ids: RandomIds::default(), members: 0 }),
             wakeup_ms: AtomicU64::new(u64::MAX),
             moved: AtomicBool::new(false),
             loaded: Notify::new(),
@@ -130,6 +132,7 @@ impl<H: Hosting> Hosted<H> {
                 }
                 return Ran::unavailable(Unavailable::Loading, self.wakeup_ms());
             }
+            Phase::New => return Ran::unavailable(Unavailable::Loading, self.wakeup_ms()),
             Phase::Down | Phase::Closed => return Ran::unavailable(Unavailable::NotCoordinator, self.wakeup_ms()),
         };
         let mut env = H::env(world, ids, members_total);
@@ -214,7 +217,7 @@ impl<H: Hosting> Hosted<H> {
         let (world, mut ids) = {
             let mut slot = self.lock();
             match slot.phase {
-                Phase::Down => slot.phase = Phase::Loading { missed: Vec::new() },
+                Phase::New | Phase::Down => slot.phase = Phase::Loading { missed: Vec::new() },
                 Phase::Closed => return Err(LoadError::Closed),
                 Phase::Loading { .. } | Phase::Serving(_) => return Err(LoadError::Busy),
             }
