@@ -31,6 +31,9 @@ const INLINE_LIMIT: usize = 4_000;
 /// After an assignor failed off the shard it is tried again.
 const RETRY_AFTER_MS: u64 = 1_000;
 
+/// An answer that has not come for so long never will.
+const LOST_AFTER_MS: u64 = 60_000;
+
 /// Moves of stateful tasks that are held back. Soft state.
 #[derive(Debug, Default)]
 pub(super) struct Moves {
@@ -61,6 +64,7 @@ pub(super) struct Computing {
     group_epoch: i32,
     topology_epoch: i32,
     metadata_hash: i64,
+    asked_at: u64,
     failed_at: Option<u64>,
 }
 
@@ -68,7 +72,7 @@ impl Computing {
     /// Whether nothing more is to be asked for this epoch now.
     fn covers(&self, group_epoch: i32, now_ms: u64) -> bool {
         match self.failed_at {
-            None => self.group_epoch <= group_epoch,
+            None => self.group_epoch <= group_epoch && now_ms < self.asked_at + LOST_AFTER_MS,
             Some(failed_at) => now_ms < failed_at + RETRY_AFTER_MS,
         }
     }
@@ -202,6 +206,7 @@ fn later(view: &View<'_>, terms: &Terms<'_>, group_id: &KStr, group_epoch: i32) 
         group_epoch,
         topology_epoch: terms.topology.epoch,
         metadata_hash: terms.configured.metadata_hash,
+        asked_at: terms.at.mono_ms,
         failed_at: None,
     };
     let work = Work { assignor: terms.settings.assignor(), input: input(view, terms).0 };
@@ -265,27 +270,42 @@ fn aim(
     restricted: &Restricted,
     mut ideal: StreamsTarget,
 ) -> Goal {
-    // Who joined or left while it was computed.
-    ideal.retain(|id, _| input.members.binary_search_by(|member| member.member_id.cmp(id)).is_ok());
+    only_members(&mut ideal, input);
+    eligible::enforce(&mut ideal, input, restricted);
+    held_back(view, terms, input, restricted, Arc::new(ideal))
+}
+
+/// Members may have joined or left since the target was computed.
+fn only_members(target: &mut StreamsTarget, input: &StreamsInput) {
+    target.retain(|id, _| input.members.binary_search_by(|member| member.member_id.cmp(id)).is_ok());
     for member in &input.members {
-        if !ideal.contains_key(&member.member_id) {
-            ideal.insert(member.member_id.clone(), TaskAssignment::default());
+        if !target.contains_key(&member.member_id) {
+            target.insert(member.member_id.clone(), TaskAssignment::default());
         }
     }
-    eligible::enforce(&mut ideal, input, restricted);
-    held_back(view, terms, input, Arc::new(ideal))
 }
 
 /// Decision 8.
-fn held_back(view: &View<'_>, terms: &Terms<'_>, input: &StreamsInput, ideal: Arc<StreamsTarget>) -> Goal {
+fn held_back(
+    view: &View<'_>,
+    terms: &Terms<'_>,
+    input: &StreamsInput,
+    restricted: &Restricted,
+    ideal: Arc<StreamsTarget>,
+) -> Goal {
     let members = view.members();
     let cannot_report: BTreeSet<KStr> =
         members.iter().map(|(id, _)| (*id).clone()).filter(|id| view.api_version(id) == Some(0)).collect();
-    let revoking: BTreeMap<KStr, TaskSet> = members
+    let mut revoking: BTreeMap<KStr, TaskSet> = members
         .iter()
         .filter(|(_, member)| !member.pending.active.is_empty())
         .map(|(id, member)| ((*id).clone(), member.pending.active_set()))
         .collect();
+    for (member_id, allowed) in restricted {
+        if let Some(tasks) = revoking.get_mut(member_id) {
+            tasks.retain(|id, _| allowed.contains(id));
+        }
+    }
     let refined = refine(&WarmupInput {
         group: input,
         target: &ideal,
@@ -309,11 +329,12 @@ pub(super) fn progress(view: &View<'_>, terms: &Terms<'_>) -> Option<Goal> {
         return None;
     }
     if let Some(ideal) = &moves.ideal {
-        let reported = view.updated.as_ref().is_some_and(|updated| updated.reported.is_some());
-        if !moves.dirty && !reported {
+        let news = view.updated.as_ref();
+        let news = news.is_some_and(|updated| updated.reported.is_some() || updated.replaces.is_some());
+        if !moves.dirty && !news {
             return None;
         }
-        let (input, _) = input(view, terms);
+        let (input, restricted) = input(view, terms);
         let mut ideal = Arc::clone(ideal);
         // A static member that came back under another id stands where the one before stood.
         if let Some(updated) = &view.updated
@@ -322,7 +343,10 @@ pub(super) fn progress(view: &View<'_>, terms: &Terms<'_>) -> Option<Goal> {
         {
             Arc::make_mut(&mut ideal).insert(updated.member_id.clone(), target);
         }
-        return Some(held_back(view, terms, &input, ideal));
+        if ideal.len() != input.members.len() || input.members.iter().any(|each| !ideal.contains_key(&each.member_id)) {
+            only_members(Arc::make_mut(&mut ideal), &input);
+        }
+        return Some(held_back(view, terms, &input, &restricted, ideal));
     }
     if !moves.recheck || terms.settings.num_warmup_replicas() == 0 || size(view, terms) > INLINE_LIMIT {
         return None;

@@ -33,13 +33,16 @@ pub(super) fn allowed(
     Some(known.into_iter().filter(|id| topology.subtopologies.contains_key(id)).collect())
 }
 
-/// Takes what a member may not run from what it is said to run, so that no assignor leaves it there.
+/// Takes what a member may not run from what it is said to run and to have the state of, so that nothing is left or placed
+/// there for that.
 pub(super) fn forget_foreign(input: &mut StreamsInput, restricted: &Restricted) {
     for member in &mut input.members {
         if let Some(allowed) = restricted.get(&member.member_id) {
             for tasks in [&mut member.active, &mut member.standby, &mut member.warmup] {
                 tasks.retain(|id, _| allowed.contains(id));
             }
+            member.task_offsets.retain(|task, _| allowed.contains(&task.subtopology));
+            member.task_end_offsets.retain(|task, _| allowed.contains(&task.subtopology));
         }
     }
 }

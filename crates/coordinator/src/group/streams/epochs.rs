@@ -82,7 +82,9 @@ pub(super) fn assignment_delayed(
 ) -> Option<Delayed> {
     let (interval_ms, configured) = settings.assignment_interval(members, configured.tasks());
     let last_ms = group.assignment_timestamp_ms;
-    let too_recent = last_ms != 0 && interval_ms != 0 && wall_ms < last_ms + i64::from(interval_ms);
+    // A clock that was put back must not delay for as long as it was put back.
+    let since = wall_ms - last_ms;
+    let too_recent = last_ms != 0 && interval_ms != 0 && (0..i64::from(interval_ms)).contains(&since);
     too_recent.then_some(if configured { Delayed::Interval } else { Delayed::Quietly })
 }
 

@@ -231,6 +231,9 @@ impl<'a> Beat<'a> {
         let mut since = soft.unchanged_since.clone();
         since.values_mut().for_each(|ids| ids.retain(|id| common.contains(id)));
         since.insert(before.epoch, common);
+        let members = self.group.iter().flat_map(|group| group.members.values());
+        let epochs: BTreeSet<i32> = members.map(|member| member.metadata.topology_epoch).collect();
+        since.retain(|epoch, _| epochs.contains(epoch));
         Cow::Owned(since)
     }
 

@@ -83,6 +83,17 @@ fn an_assignor_that_fails_is_tried_again_after_a_while() {
 }
 
 #[test]
+fn an_answer_that_never_comes_is_not_waited_for_without_end() {
+    let mut app = app();
+    work(&mut app).expect("work");
+    for _ in 0..2 {
+        app.bench.advance(30_000);
+        app.beat("m1");
+    }
+    assert!(work(&mut app).is_some(), "after a minute");
+}
+
+#[test]
 fn after_a_restart_the_work_is_asked_for_again() {
     let mut app = app();
     work(&mut app).expect("work");

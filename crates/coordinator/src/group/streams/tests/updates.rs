@@ -116,6 +116,34 @@ fn a_changed_subtopology_is_taken_from_members_that_are_behind() {
 }
 
 #[test]
+fn state_of_a_changed_subtopology_on_a_member_that_is_behind_brings_it_nothing() {
+    let mut app = App::new(immediate(), 2, true);
+    app.bench.set_topic("other", 2);
+    app.end_offset = 100_000;
+    app.join("m1", "p1");
+    app.settle(20_000);
+    app.run_for(1);
+    let before = app.topology.clone();
+    app.topology = hb::Topology { epoch: 1, subtopologies: vec![subtopology("0", "other", true)] };
+    app.join("m2", "p2");
+    app.topology = before;
+    app.settle(60_000);
+    assert!(app.clients["m1"].active.is_empty());
+    // m1 says that it has the state, and nobody runs the tasks when m2 goes and m3 comes.
+    app.run_for(61_000);
+    assert!(!app.describe().members[0].task_offsets.is_empty());
+    app.topology = hb::Topology { epoch: 1, subtopologies: vec![subtopology("0", "other", true)] };
+    app.leave("m2", -1);
+    app.join("m3", "p3");
+    let end = app.now() + 61_000;
+    app.run_until(end, |app| {
+        assert!(app.clients["m1"].active.is_empty(), "{:?}", app.clients["m1"].active);
+        false
+    });
+    assert_eq!(app.clients["m3"].active.len(), 2);
+}
+
+#[test]
 fn tasks_of_a_subtopology_that_is_gone_do_not_make_a_request_invalid() {
     let (mut app, next) = app();
     app.topology = hb::Topology { epoch: 0, ..next };

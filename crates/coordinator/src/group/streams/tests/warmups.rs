@@ -183,6 +183,35 @@ fn moves_that_waited_for_a_place_are_remembered_after_a_failover() {
 }
 
 #[test]
+fn a_static_member_that_restarts_while_it_is_warmed_up_for_goes_on_under_its_new_id() {
+    let mut app = warm(4);
+    alone(&mut app);
+    let mut waiting = app.client("m2", "p2");
+    waiting.instance = Some("i2".to_owned());
+    app.add(waiting);
+    app.beat("m2");
+    app.run_for(2_000);
+    app.leave("m2", -2);
+    // Another member looks at the moves in between.
+    app.run_for(6_000);
+    let mut back = app.client("m3", "p2");
+    back.instance = Some("i2".to_owned());
+    app.add(back);
+    let mut request = app.request("m3");
+    (request.task_offsets, request.task_end_offsets) = (None, None);
+    let answer = app.send(1, request);
+    app.receive("m3", &answer);
+    assert_eq!(app.clients["m3"].warmup.len(), 2);
+    app.beat("m1");
+    app.settle(60_000);
+    assert_eq!(app.clients["m3"].active.len(), 2);
+    let Some(crate::group::Group::Streams(group)) = app.bench.shard().state().group(super::app::GROUP) else {
+        panic!("a streams group")
+    };
+    assert!(group.targets.keys().all(|id| group.members.contains_key(id)), "{:?}", group.targets.keys());
+}
+
+#[test]
 fn offsets_are_asked_for_often_only_while_tasks_are_warmed_up() {
     let mut app = warm(2);
     alone(&mut app);
