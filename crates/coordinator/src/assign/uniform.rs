@@ -15,7 +15,8 @@ pub fn assign(input: &ConsumerInput) -> Result<ConsumerTarget, AssignError> {
         return Ok(ConsumerTarget::new());
     };
     let mut plan = Plan::new(input);
-    let all_alike = input.members.iter().all(|member| member.subscribed == first.subscribed);
+    let all_alike = input.members.iter().all(|member| member.subscribed == first.subscribed)
+        && input.topics.keys().all(|topic| first.subscribed.contains(topic));
     if all_alike {
         plan.keep_up_to_quota();
         plan.fill_quotas()?;

@@ -4,16 +4,13 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use coordinator::{Command, Effect, InternalTopic, TopicImage};
-use regex::RegexBuilder;
+use coordinator::group::regex;
+use coordinator::{Command, Effect, InternalTopic};
 use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
 use wire::KStr;
 
 use super::World;
-
-/// Compiled size of one expression (decision 25): a client must not be able to take memory with it.
-const REGEX_BYTES: usize = 1 << 20;
 
 /// What became of the creation of internal topics.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -66,11 +63,7 @@ impl Worker {
             Effect::ResolveRegex { group_id, expressions } => {
                 let (topics, image_version) = (world.topics.clone(), world.version);
                 self.on_a_core(runtime, move || {
-                    let matches = expressions.into_iter().map(|expression| {
-                        let matches = matching_topics(&expression, &topics);
-                        (expression, matches)
-                    });
-                    let matches = matches.collect();
+                    let matches = regex::resolve(&expressions, &topics);
                     answer(Command::RegexResolved { group_id, matches, image_version });
                 });
             }
@@ -89,39 +82,5 @@ impl Worker {
                 tracing::error!("work for a group failed: {panicked}");
             }
         });
-    }
-}
-
-/// The topics whose whole name matches (C K-33), by name.
-fn matching_topics(expression: &str, topics: &TopicImage) -> Result<Vec<KStr>, String> {
-    let compile = |text: &str| RegexBuilder::new(text).size_limit(REGEX_BYTES).build().map_err(|e| e.to_string());
-    // By itself first: `a)|(b` makes sense in parentheses only.
-    compile(expression)?;
-    let regex = compile(&format!("^(?:{expression})$"))?;
-    Ok(topics.iter().map(|(name, _)| name).filter(|name| regex.is_match(name)).cloned().collect())
-}
-
-#[cfg(test)]
-mod tests {
-    use coordinator::TopicMetadata;
-    use wire::Uuid;
-
-    use super::*;
-
-    #[test]
-    fn k_33_expressions_match_whole_names() {
-        let mut image = TopicImage::default();
-        for (i, name) in ["orders", "orders-eu", "old-orders", "__consumer_offsets"].into_iter().enumerate() {
-            image.insert(name.into(), TopicMetadata { id: Uuid([i as u8 + 1; 16]), partitions: 1, rack: None });
-        }
-        let names = |expression: &str| matching_topics(expression, &image).map(|all| all.join(" "));
-        assert_eq!(names("orders"), Ok("orders".into()));
-        assert_eq!(names("orders.*"), Ok("orders orders-eu".into()));
-        assert_eq!(names("orders|old-orders"), Ok("old-orders orders".into()));
-        assert_eq!(names("__.*"), Ok("__consumer_offsets".into()));
-        assert_eq!(names("nothing"), Ok(String::new()));
-        for invalid in ["[abc", "a)|(b", "(?!x).*", "(?:a{500}){500}{500}"] {
-            assert!(names(invalid).is_err(), "{invalid}");
-        }
     }
 }

@@ -191,13 +191,13 @@ fn credible(owned: PartitionSet, generation: i32, has: &Has) -> PartitionSet {
 /// Whether the instance that was taken over was the last member of the consumer protocol, so that the group becomes a
 /// classic one (C G-13).
 fn replaced_the_last(ctx: &mut Ctx<'_, '_>, group_id: &KStr, group: &Group, participant: &Participant<'_>) -> bool {
-    let Some(old) = participant.replaces.filter(|old| !old.is_classic()) else { return false };
-    // With the old member gone there has to be one other at least, or the newcomer alone.
+    if participant.replaces.is_none_or(Member::is_classic) {
+        return false;
+    }
     let mut after = group.clone();
     for record in &ctx.out.records {
         after.apply(record.clone());
     }
-    debug_assert!(after.static_member(old.wants.instance_id.as_deref().unwrap_or_default()).is_some());
     if !downgrade::is_due(&ctx.env.config.broker, &after, &[]) {
         return false;
     }

@@ -73,6 +73,7 @@ pub(crate) fn loaded(group: &Group, group_id: &KStr, soft: &mut shard::Soft, at:
 /// Nothing of the latest command happened: what soft state took for granted is looked at again, and timers that it
 /// cancelled are armed anew. Those of members that did not come to be find nobody.
 pub(crate) fn refused(state: &State, soft: &mut shard::Soft, at: Moment, env: &mut Env<'_>) {
+    soft.consumer.retain(|group_id, _| matches!(state.group(group_id), Some(group::Group::Consumer(_))));
     for group_id in state.group_ids() {
         let Some(group::Group::Consumer(group)) = state.group(&group_id) else { continue };
         let of_group = entry(soft, &group_id);
