@@ -14,7 +14,7 @@ fn topic(number: usize) -> Uuid {
 fn member(number: usize, subscribed: BTreeSet<Uuid>) -> ConsumerMember {
     ConsumerMember {
         member_id: KStr::from(format!("m{number:03}")),
-        instance_id: (number % 3 == 0).then(|| KStr::from(format!("i{:03}", 999 - number))),
+        instance_id: (number.is_multiple_of(3)).then(|| KStr::from(format!("i{:03}", 999 - number))),
         subscribed: Arc::new(subscribed),
         ..ConsumerMember::default()
     }
