@@ -17,6 +17,7 @@ use crate::partition::{PartitionLog, State};
 use crate::shared::Shared;
 use crate::snapshot;
 use crate::types::{Clock, Listener, TopicId, TopicPartition};
+use crate::writer::Flushes;
 
 const META: &str = "meta.properties";
 const LOCK: &str = ".lock";
@@ -262,6 +263,11 @@ impl LogDir {
         self.checkpoint()?;
         let synced = self.shared.files.fs.sync_dir(&self.shared.root);
         synced.map_err(|error| StorageError::io("cannot sync the data directory", error))
+    }
+
+    /// How many syncs there have been, and how long they took.
+    pub fn flushes(&self) -> Flushes {
+        self.shared.flushes.read()
     }
 
     /// Free bytes of the device.

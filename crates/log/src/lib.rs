@@ -59,3 +59,4 @@ pub use types::{
     Origin, ProducerInfo, ReadParams, SystemClock, TimestampOffset, TopicId, TopicPartition, TxnProtocol,
     VerificationGuard,
 };
+pub use writer::Flushes;

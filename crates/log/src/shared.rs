@@ -9,7 +9,7 @@ use crate::files::Files;
 use crate::partition::PartitionLog;
 use crate::tail::CacheBudget;
 use crate::types::{Clock, Listener};
-use crate::writer::Flusher;
+use crate::writer::{FlushCounters, Flusher};
 
 pub(crate) struct Shared {
     pub root: PathBuf,
@@ -18,6 +18,7 @@ pub(crate) struct Shared {
     pub config: DirConfig,
     pub cache: Arc<CacheBudget>,
     pub flusher: Flusher,
+    pub flushes: FlushCounters,
     pub listener: RwLock<Option<Listener>>,
     /// Partitions with data to be synced by time or size.
     pub unsynced: Mutex<Vec<Arc<PartitionLog>>>,
@@ -52,6 +53,7 @@ impl Shared {
             clock,
             cache: Arc::new(cache),
             flusher: Flusher::default(),
+            flushes: FlushCounters::default(),
             listener: RwLock::default(),
             unsynced: Mutex::default(),
             points_changed: AtomicBool::new(false),

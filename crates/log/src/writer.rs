@@ -2,7 +2,7 @@
 //! sync of a partition runs, all that is appended to it shares the next.
 
 use std::collections::VecDeque;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
 use crate::config::FlushPolicy;
@@ -66,6 +66,40 @@ impl Flusher {
     }
 }
 
+/// Syncs of partitions since the directory was opened.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Flushes {
+    pub count: u64,
+    /// How long they took in all.
+    pub micros: u64,
+    /// How long the longest took.
+    pub max_micros: u64,
+}
+
+#[derive(Default)]
+pub(crate) struct FlushCounters {
+    count: AtomicU64,
+    micros: AtomicU64,
+    max_micros: AtomicU64,
+}
+
+impl FlushCounters {
+    fn record(&self, took: std::time::Duration) {
+        let micros = took.as_micros() as u64;
+        self.count.fetch_add(1, Ordering::Relaxed);
+        self.micros.fetch_add(micros, Ordering::Relaxed);
+        self.max_micros.fetch_max(micros, Ordering::Relaxed);
+    }
+
+    pub fn read(&self) -> Flushes {
+        Flushes {
+            count: self.count.load(Ordering::Relaxed),
+            micros: self.micros.load(Ordering::Relaxed),
+            max_micros: self.max_micros.load(Ordering::Relaxed),
+        }
+    }
+}
+
 /// What to sync, taken from a partition under its lock.
 struct Work {
     files: Vec<Arc<dyn File>>,
@@ -82,7 +116,9 @@ impl PartitionLog {
     /// Syncs what has been written so far and publishes it. Called by flushers, never by two at a time for one partition.
     pub(crate) fn sync(&self) {
         let Some(work) = self.take_work() else { return };
+        let began = std::time::Instant::now();
         let result = self.sync_files(&work);
+        self.shared.flushes.record(began.elapsed());
         let mut state = self.lock();
         let State::Ready(inner) = &mut *state else { return };
         inner.syncing = false;

@@ -12,6 +12,7 @@ use crate::data::{FetchSessions, FetchWaiters};
 use crate::features::Features;
 use crate::groups::Groups;
 use crate::log_events::LogEvents;
+use crate::metrics::Metrics;
 use crate::shutdown::Shutdown;
 use crate::topics::Topics;
 use crate::transactions::Transactions;
@@ -34,5 +35,6 @@ pub(crate) struct Broker {
     pub limits: Arc<ConnectionLimits>,
     pub budget: Budget,
     pub connections: Connections,
+    pub metrics: Arc<Metrics>,
     pub shutdown: Shutdown,
 }

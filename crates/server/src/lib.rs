@@ -5,9 +5,11 @@
 //!   `listener` accepts and knows the addresses that clients are told.
 //! - [`broker`] is what handlers share. `groups` hosts the coordinator's shards on partitions of `__consumer_offsets`.
 //! - `config` and `topics` own settings and the topic registry.
+//! - `admin_http` is for people and their tools; `metrics` counts, `lag` compares commits with logs.
 //!
 //! What is absent on purpose: decisions about groups (crate `coordinator`), bytes of segments (crate `log`).
 
+mod admin_http;
 mod api;
 mod broker;
 mod clock;
@@ -18,9 +20,11 @@ mod features;
 mod groups;
 mod hosting;
 mod ids;
+mod lag;
 mod listener;
 mod log_events;
 mod maintenance;
+mod metrics;
 mod os;
 mod server;
 mod shutdown;

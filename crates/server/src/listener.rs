@@ -6,6 +6,7 @@
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use socket2::{Domain, Protocol, Socket, Type};
@@ -37,6 +38,13 @@ pub(crate) struct Bound {
     pub address: SocketAddr,
     socket: TcpListener,
     listen: Arc<Listen>,
+}
+
+impl Bound {
+    /// For another protocol than Kafka's.
+    pub fn into_socket(self) -> TcpListener {
+        self.socket
+    }
 }
 
 /// Listens on every address of one listener: two for `localhost`, on the same port.
@@ -125,7 +133,10 @@ pub(crate) async fn accept(broker: Arc<Broker>, bound: Bound) {
 
 fn open(broker: &Arc<Broker>, listen: &Listen, stream: TcpStream, remote: SocketAddr) {
     let registration = match broker.connections.admit(remote) {
-        Ok(registration) => registration,
+        Ok(registration) => {
+            broker.metrics.accepted.fetch_add(1, Ordering::Relaxed);
+            registration
+        }
         Err(limit) => {
             tracing::warn!(%remote, "connection refused: {limit} is reached");
             return;

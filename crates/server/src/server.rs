@@ -11,6 +11,7 @@ use log::{DirConfig, LogDir, OpenError, PartitionLog, RealFs, StorageError, Syst
 use tokio::task::JoinSet;
 use wire::KStr;
 
+use crate::admin_http;
 use crate::broker::Broker;
 use crate::clock::Clock;
 use crate::config::{Config, InternalTopicConfig, ServerConfig};
@@ -22,6 +23,7 @@ use crate::ids::fill_random;
 use crate::listener::{Bound, Listen, accept, bind};
 use crate::log_events::LogEvents;
 use crate::maintenance;
+use crate::metrics::Metrics;
 use crate::os::open_files_limit;
 use crate::shutdown::Shutdown;
 use crate::topics::{MetadataError, OFFSETS_TOPIC, TRANSACTIONS_TOPIC, Topics};
@@ -56,6 +58,7 @@ pub enum StartError {
 pub struct RunningServer {
     broker: Arc<Broker>,
     addresses: Vec<SocketAddr>,
+    admin_addresses: Vec<SocketAddr>,
     tasks: JoinSet<()>,
 }
 
@@ -64,6 +67,7 @@ pub async fn start(config: ServerConfig) -> Result<RunningServer, StartError> {
     let clock = Clock::start();
     // First, so that a port that is taken leaves no trace in the directory. Who connects early waits in the backlog.
     let bound = bind_all(&config).await?;
+    let admin_bound = admin_http::listen(&config).await?;
     let dir = dir_config(&config);
     let logs = blocking(move || LogDir::open(Arc::new(RealFs), Arc::new(SystemClock), dir)).await?;
     let log_events = LogEvents::default();
@@ -72,7 +76,8 @@ pub async fn start(config: ServerConfig) -> Result<RunningServer, StartError> {
     let fetch_session_slots = config.network.fetch_session_slots;
     let (node_id, config, features) = (config.node_id, Arc::new(Config::new(config)), Arc::default());
     let topics = open_topics(&logs, &config, &features).await?;
-    let groups = start_groups(&config, &topics, &log_events, clock).await?;
+    let metrics = Arc::<Metrics>::default();
+    let groups = start_groups(&config, &topics, &log_events, clock, &metrics).await?;
     let groups_loaded = groups.loaded(LOAD_PATIENCE).await;
     let transactions = start_transactions(&config, &features, &topics, &groups, &log_events, clock).await?;
     let fetch_waiters = Arc::<FetchWaiters>::default();
@@ -94,6 +99,7 @@ pub async fn start(config: ServerConfig) -> Result<RunningServer, StartError> {
         budget: Budget::new(&limits),
         connections: Connections::new(limits.clone()),
         limits,
+        metrics,
         shutdown: Shutdown::new(),
     });
     if !groups_loaded || !broker.transactions.loaded(LOAD_PATIENCE).await {
@@ -101,19 +107,28 @@ pub async fn start(config: ServerConfig) -> Result<RunningServer, StartError> {
     }
     let mut tasks = JoinSet::new();
     let addresses = bound.iter().map(|bound| bound.address).collect();
+    let admin_addresses = admin_bound.iter().map(|bound| bound.address).collect();
+    for bound in admin_bound {
+        tasks.spawn(admin_http::serve(Arc::downgrade(&broker), broker.shutdown.clone(), bound));
+    }
     for bound in bound {
         tasks.spawn(accept(broker.clone(), bound));
     }
     tasks.spawn(broker.connections.clone().sweep());
     tasks.spawn(maintenance::retain(broker.logs.clone(), broker.config.clone(), clock));
     tasks.spawn(maintenance::compact(broker.logs.clone(), broker.config.clone(), clock));
-    Ok(RunningServer { broker, addresses, tasks })
+    Ok(RunningServer { broker, addresses, admin_addresses, tasks })
 }
 
 impl RunningServer {
     /// Where it listens: ports that were 0 are known by now.
     pub fn addresses(&self) -> &[SocketAddr] {
         &self.addresses
+    }
+
+    /// Where the admin HTTP interface listens; empty if it is switched off.
+    pub fn admin_addresses(&self) -> &[SocketAddr] {
+        &self.admin_addresses
     }
 
     /// 22 characters.
@@ -232,11 +247,12 @@ async fn start_groups(
     topics: &Arc<Topics>,
     log_events: &LogEvents,
     clock: Clock,
+    metrics: &Arc<Metrics>,
 ) -> Result<Groups, StartError> {
     let wanted = config.current().offsets_topic.clone();
     let logs = internal_topic(topics, OFFSETS_TOPIC, &wanted, "producer").await?;
     let world = World { topics: topics.image(), version: 0, config: topics.group_configs() };
-    let groups = Groups::start(logs, world, clock, internal_topics(topics));
+    let groups = Groups::start(logs, world, clock, internal_topics(topics), metrics.clone());
     let hosted = groups.clone();
     log_events.subscribe(Arc::new(move |partition: &TopicPartition, event| {
         if &*partition.topic == OFFSETS_TOPIC {

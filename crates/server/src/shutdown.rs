@@ -18,6 +18,10 @@ impl Shutdown {
         self.0.send_replace(true);
     }
 
+    pub fn has_begun(&self) -> bool {
+        *self.0.borrow()
+    }
+
     /// Returns once the sign was given.
     pub async fn begun(&self) {
         let mut receiver = self.0.subscribe();

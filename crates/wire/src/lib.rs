@@ -27,4 +27,4 @@ pub use kstr::KStr;
 pub use messages::ApiKey;
 pub use reader::Reader;
 pub use uuid::{ParseUuidError, Uuid};
-pub use writer::{Patch, SPLICE_MIN_BYTES, Writer};
+pub use writer::{ErrorTally, Patch, SPLICE_MIN_BYTES, Writer};

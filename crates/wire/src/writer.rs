@@ -24,6 +24,29 @@ pub struct Writer {
     /// Payload and its position in `buf`, in ascending order.
     splices: Vec<(usize, Bytes)>,
     spliced_bytes: usize,
+    errors: ErrorTally,
+}
+
+/// The error codes among what was written: an answer may have one for itself and one for each of its parts.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ErrorTally {
+    /// How many parts have none.
+    pub none: u32,
+    /// Code and number, in the order in which they came first. Empty, and without memory, as long as all went well.
+    pub some: Vec<(i16, u32)>,
+}
+
+impl ErrorTally {
+    fn note(&mut self, code: i16) {
+        if code == 0 {
+            self.none += 1;
+            return;
+        }
+        match self.some.iter_mut().find(|(noted, _)| *noted == code) {
+            Some((_, times)) => *times += 1,
+            None => self.some.push((code, 1)),
+        }
+    }
 }
 
 /// Place of a value that is to be filled in later; see [`Writer::reserve_i32`].
@@ -34,7 +57,8 @@ pub struct Patch(usize);
 impl Writer {
     /// An empty writer.
     pub const fn new() -> Self {
-        Self { buf: Vec::new(), splices: Vec::new(), spliced_bytes: 0 }
+        let errors = ErrorTally { none: 0, some: Vec::new() };
+        Self { buf: Vec::new(), splices: Vec::new(), spliced_bytes: 0, errors }
     }
 
     /// An empty writer with room for `bytes` before it has to grow.
@@ -57,6 +81,18 @@ impl Writer {
         self.buf.clear();
         self.splices.clear();
         self.spliced_bytes = 0;
+        self.errors = ErrorTally::default();
+    }
+
+    /// Writes an error code, and notes it for [`Writer::errors`].
+    pub fn error_code(&mut self, code: i16) {
+        self.errors.note(code);
+        self.i16(code);
+    }
+
+    /// The error codes among what was written, so that whoever counts answers need not know their shape.
+    pub fn errors(&self) -> &ErrorTally {
+        &self.errors
     }
 
     /// Everything written, in order, as chunks for a vectored write. None of them is empty.

@@ -233,6 +233,9 @@ impl Part<'_> {
     fn write_value(&self, field: &Field) -> Result<String> {
         let flexible = self.flexible(field);
         let value = format!("self.{}", field.name);
+        if field.name == "error_code" && field.ty == Type::Int("i16") {
+            return Ok(format!("w.error_code({value})"));
+        }
         if !field.optional {
             return Ok(field.ty.write(&value, false, flexible));
         }

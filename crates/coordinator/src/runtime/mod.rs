@@ -252,6 +252,11 @@ impl<M: StateMachine, L: StateLog> Cell<M, L> {
         called
     }
 
+    /// How many replies wait: for something to happen, and for the log.
+    pub fn waiting(&self) -> (usize, usize) {
+        (self.open.len(), self.waiters.len())
+    }
+
     /// The log has become durable up to its `durable_end`. Yields the replies that waited for it.
     pub fn durable(&mut self) -> Released<M::Reply> {
         Released(self.waiters.release(self.log.durable_end()))

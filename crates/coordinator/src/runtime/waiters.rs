@@ -20,6 +20,10 @@ impl<R> Waiters<R> {
         self.by_end.entry(end).or_default().push((sink, reply));
     }
 
+    pub(super) fn len(&self) -> usize {
+        self.by_end.values().map(Vec::len).sum()
+    }
+
     pub(super) fn release(&mut self, durable_end: u64) -> Vec<(Sink<R>, Result<R, Unavailable>)> {
         let mut released = Vec::new();
         while let Some(first) = self.by_end.first_entry() {

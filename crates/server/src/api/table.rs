@@ -99,9 +99,18 @@ where
 {
     let (version, correlation_id) = (cx.api_version, cx.correlation_id);
     Ok(match handled {
-        Handled::Ready(response) => Answer::Ready(frame(B::KEY, version, correlation_id, &response)?),
+        Handled::Ready(response) => {
+            let writer = frame(B::KEY, version, correlation_id, &response)?;
+            cx.broker.metrics.requests.answered(B::KEY, &writer);
+            Answer::Ready(writer)
+        }
         Handled::Later(response) => {
-            Answer::Later(Box::pin(async move { Ok(frame(B::KEY, version, correlation_id, &response.await?)?) }))
+            let broker = cx.broker.clone();
+            Answer::Later(Box::pin(async move {
+                let writer = frame(B::KEY, version, correlation_id, &response.await?)?;
+                broker.metrics.requests.answered(B::KEY, &writer);
+                Ok(writer)
+            }))
         }
         Handled::NoResponse => Answer::NoResponse,
     })

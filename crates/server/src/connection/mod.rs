@@ -91,6 +91,7 @@ async fn run(
 async fn handle(broker: &Arc<Broker>, peer: &Arc<Peer>, frame: &bytes::Bytes) -> Result<Answer, CloseReason> {
     let mut reader = Reader::new(frame);
     let header = Header::read(&mut reader).map_err(CloseReason::Header)?;
+    broker.metrics.requests.arrived(header.key, frame.len());
     if header.is_newer_api_versions() {
         let writer = api::frame(ApiKey::ApiVersions, 0, header.correlation_id, &only_api_versions());
         return Ok(Answer::Ready(writer.map_err(HandlerError::from)?));

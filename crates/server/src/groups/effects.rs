@@ -11,6 +11,7 @@ use tokio::sync::Semaphore;
 use wire::KStr;
 
 use super::World;
+use crate::metrics::Metrics;
 
 /// What became of the creation of internal topics.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -29,14 +30,15 @@ pub(crate) type CreateInternalTopics =
 /// Carries effects out.
 pub(super) struct Worker {
     create: CreateInternalTopics,
+    metrics: Arc<Metrics>,
     /// One assignor per core at a time.
     cores: Arc<Semaphore>,
 }
 
 impl Worker {
-    pub fn new(create: CreateInternalTopics) -> Self {
+    pub fn new(create: CreateInternalTopics, metrics: Arc<Metrics>) -> Self {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        Worker { create, cores: Arc::new(Semaphore::new(cores)) }
+        Worker { create, metrics, cores: Arc::new(Semaphore::new(cores)) }
     }
 
     /// Starts the work; `answer` takes the command that it comes back as.
@@ -56,8 +58,12 @@ impl Worker {
                 });
             }
             Effect::ComputeAssignment { group_id, group_epoch, input } => {
+                let metrics = self.metrics.clone();
                 self.on_a_core(runtime, move || {
-                    answer(Command::AssignmentReady { group_id, group_epoch, target: input.compute() });
+                    let began = std::time::Instant::now();
+                    let target = input.compute();
+                    metrics.assignor.record(began.elapsed());
+                    answer(Command::AssignmentReady { group_id, group_epoch, target });
                 });
             }
             Effect::ResolveRegex { group_id, expressions } => {

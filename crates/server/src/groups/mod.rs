@@ -15,6 +15,7 @@ use wire::{KStr, Uuid};
 use crate::clock::Clock;
 use crate::hosting::{self, Host, Hosting};
 use crate::ids::RandomIds;
+use crate::metrics::Metrics;
 use effects::Worker;
 
 pub(crate) use crate::hosting::error_code;
@@ -74,8 +75,14 @@ impl Hosting for GroupHosting {
 impl Groups {
     /// Takes over the partitions of `__consumer_offsets`, in order of their numbers, and begins to load all of them.
     /// Must be called on a tokio runtime.
-    pub fn start(partitions: Vec<Arc<PartitionLog>>, world: World, clock: Clock, create: CreateInternalTopics) -> Self {
-        Groups(Host::start(GroupHosting { worker: Worker::new(create) }, partitions, &world, clock))
+    pub fn start(
+        partitions: Vec<Arc<PartitionLog>>,
+        world: World,
+        clock: Clock,
+        create: CreateInternalTopics,
+        metrics: Arc<Metrics>,
+    ) -> Self {
+        Groups(Host::start(GroupHosting { worker: Worker::new(create, metrics) }, partitions, &world, clock))
     }
 
     /// The partition that a group lives on (C R-1).
@@ -123,6 +130,21 @@ impl Groups {
     /// The log of a partition moved or failed; called on a thread of the log.
     pub fn log_moved(&self, partition: i32, event: log::Event) {
         self.0.log_moved(partition, event);
+    }
+
+    /// Whether every group can be joined.
+    pub fn is_serving(&self) -> bool {
+        self.0.is_serving()
+    }
+
+    /// How many replies wait: for something to happen in a group, and for the log.
+    pub fn waiting(&self) -> (usize, usize) {
+        self.0.waiting()
+    }
+
+    /// Members of consumer and streams groups.
+    pub fn members_total(&self) -> u32 {
+        self.0.members_total()
     }
 
     /// Waits until every shard serves, but no longer than `limit`.

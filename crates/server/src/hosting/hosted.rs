@@ -162,6 +162,18 @@ impl<H: Hosting> Hosted<H> {
         ran
     }
 
+    pub fn is_serving(&self) -> bool {
+        matches!(self.lock().phase, Phase::Serving(_))
+    }
+
+    /// How many replies wait: for something to happen, and for the log.
+    pub fn waiting(&self) -> (usize, usize) {
+        match &self.lock().phase {
+            Phase::Serving(cell) => cell.waiting(),
+            _ => (0, 0),
+        }
+    }
+
     /// The log has moved; called on a thread of the log.
     pub fn committed(&self) {
         if self.committed.refresh(&self.log) {

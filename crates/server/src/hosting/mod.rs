@@ -247,6 +247,21 @@ impl<H: Hosting> Host<H> {
         Ok(())
     }
 
+    pub fn is_serving(&self) -> bool {
+        self.0.shards.iter().all(Hosted::is_serving)
+    }
+
+    /// How many replies wait: for something to happen, and for the log.
+    pub fn waiting(&self) -> (usize, usize) {
+        let each = self.0.shards.iter().map(Hosted::waiting);
+        each.fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1))
+    }
+
+    /// Members whose heartbeats are paced, on all shards.
+    pub fn members_total(&self) -> u32 {
+        self.0.members_total.load(Ordering::Relaxed)
+    }
+
     /// Waits until every shard serves, but no longer than `limit`.
     pub async fn loaded(&self, limit: Duration) -> bool {
         let all = async {

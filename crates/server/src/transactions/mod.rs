@@ -205,6 +205,10 @@ impl Transactions {
         self.0.log_moved(partition, event);
     }
 
+    pub fn is_serving(&self) -> bool {
+        self.0.is_serving()
+    }
+
     /// Waits until every shard serves, but no longer than `limit`.
     pub async fn loaded(&self, limit: Duration) -> bool {
         self.0.loaded(limit).await

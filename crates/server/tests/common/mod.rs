@@ -163,3 +163,29 @@ pub fn announcement(length: i32, key: i16, version: i16) -> Vec<u8> {
     bytes.extend(1i32.to_be_bytes());
     bytes
 }
+
+/// What an HTTP request came to.
+pub struct HttpAnswer {
+    pub status: u16,
+    pub body: String,
+}
+
+/// GET over a connection of its own.
+pub async fn http_get(broker: &TestBroker, path: &str) -> HttpAnswer {
+    let address = *broker.running.admin_addresses().first().expect("an admin interface");
+    let mut stream = TcpStream::connect(address).await.expect("the admin interface listens");
+    let request = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).await.expect("the request is read");
+    let mut answer = String::new();
+    let read = stream.read_to_string(&mut answer);
+    tokio::time::timeout(PATIENCE, read).await.expect("an answer in time").expect("an answer in UTF-8");
+    let (head, body) = answer.split_once("\r\n\r\n").expect("a head and a body");
+    let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).expect("a status");
+    assert!(!head.to_ascii_lowercase().contains("chunked"), "bodies have a length");
+    HttpAnswer { status, body: body.to_owned() }
+}
+
+/// The value of one sample.
+pub fn metric(text: &str, sample: &str) -> Option<f64> {
+    text.lines().find_map(|line| line.strip_prefix(sample)?.strip_prefix(' ')?.parse().ok())
+}

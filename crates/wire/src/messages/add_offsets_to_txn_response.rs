@@ -35,7 +35,7 @@ impl Element for AddOffsetsToTxnResponse {
 
     fn write(&self, w: &mut Writer, _: i16, flexible: bool) -> Result<(), EncodeError> {
         w.i32(self.throttle_time_ms);
-        w.i16(self.error_code);
+        w.error_code(self.error_code);
         if flexible {
             w.unsigned_varint(0);
         }

@@ -52,7 +52,7 @@ impl Element for AddPartitionsToTxnResponse {
     fn write(&self, w: &mut Writer, v: i16, flexible: bool) -> Result<(), EncodeError> {
         w.i32(self.throttle_time_ms);
         if v >= 4 {
-            w.i16(self.error_code);
+            w.error_code(self.error_code);
         }
         if v >= 4 {
             w.array(&self.results_by_transaction, v, true)?;

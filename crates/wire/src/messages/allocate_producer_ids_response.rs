@@ -41,7 +41,7 @@ impl Element for AllocateProducerIdsResponse {
 
     fn write(&self, w: &mut Writer, _: i16, _: bool) -> Result<(), EncodeError> {
         w.i32(self.throttle_time_ms);
-        w.i16(self.error_code);
+        w.error_code(self.error_code);
         w.i64(self.producer_id_start);
         w.i32(self.producer_id_len);
         w.unsigned_varint(0);

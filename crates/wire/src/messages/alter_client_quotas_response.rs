@@ -80,7 +80,7 @@ impl Element for EntryData {
     }
 
     fn write(&self, w: &mut Writer, v: i16, flexible: bool) -> Result<(), EncodeError> {
-        w.i16(self.error_code);
+        w.error_code(self.error_code);
         w.nullable_string(self.error_message.as_ref(), flexible)?;
         w.array(&self.entity, v, flexible)?;
         if flexible {

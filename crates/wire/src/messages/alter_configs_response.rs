@@ -85,7 +85,7 @@ impl Element for AlterConfigsResourceResponse {
     }
 
     fn write(&self, w: &mut Writer, _: i16, flexible: bool) -> Result<(), EncodeError> {
-        w.i16(self.error_code);
+        w.error_code(self.error_code);
         w.nullable_string(self.error_message.as_ref(), flexible)?;
         w.i8(self.resource_type);
         w.string(&self.resource_name, flexible)?;

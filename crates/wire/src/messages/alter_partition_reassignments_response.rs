@@ -60,7 +60,7 @@ impl Element for AlterPartitionReassignmentsResponse {
         if v == 1 {
             w.bool(self.allow_replication_factor_change);
         }
-        w.i16(self.error_code);
+        w.error_code(self.error_code);
         w.nullable_string(self.error_message.as_ref(), true)?;
         w.array(&self.responses, v, true)?;
         w.unsigned_varint(0);
@@ -129,7 +129,7 @@ impl Element for ReassignablePartitionResponse {
 
     fn write(&self, w: &mut Writer, _: i16, _: bool) -> Result<(), EncodeError> {
         w.i32(self.partition_index);
-        w.i16(self.error_code);
+        w.error_code(self.error_code);
         w.nullable_string(self.error_message.as_ref(), true)?;
         w.unsigned_varint(0);
         Ok(())

@@ -37,7 +37,7 @@ impl Element for AlterPartitionResponse {
 
     fn write(&self, w: &mut Writer, v: i16, _: bool) -> Result<(), EncodeError> {
         w.i32(self.throttle_time_ms);
-        w.i16(self.error_code);
+        w.error_code(self.error_code);
         w.array(&self.topics, v, true)?;
         w.unsigned_varint(0);
         Ok(())
@@ -114,7 +114,7 @@ impl Element for PartitionData {
 
     fn write(&self, w: &mut Writer, v: i16, _: bool) -> Result<(), EncodeError> {
         w.i32(self.partition_index);
-        w.i16(self.error_code);
+        w.error_code(self.error_code);
         w.i32(self.leader_id);
         w.i32(self.leader_epoch);
         w.array(&self.isr, v, true)?;

@@ -41,7 +41,7 @@ impl Element for AlterShareGroupOffsetsResponse {
 
     fn write(&self, w: &mut Writer, v: i16, _: bool) -> Result<(), EncodeError> {
         w.i32(self.throttle_time_ms);
-        w.i16(self.error_code);
+        w.error_code(self.error_code);
         w.nullable_string(self.error_message.as_ref(), true)?;
         w.array(&self.responses, v, true)?;
         w.unsigned_varint(0);
@@ -107,7 +107,7 @@ impl Element for AlterShareGroupOffsetsResponsePartition {
 
     fn write(&self, w: &mut Writer, _: i16, _: bool) -> Result<(), EncodeError> {
         w.i32(self.partition_index);
-        w.i16(self.error_code);
+        w.error_code(self.error_code);
         w.nullable_string(self.error_message.as_ref(), true)?;
         w.unsigned_varint(0);
         Ok(())

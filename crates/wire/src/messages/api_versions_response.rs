@@ -77,7 +77,7 @@ impl Element for ApiVersionsResponse {
     }
 
     fn write(&self, w: &mut Writer, v: i16, flexible: bool) -> Result<(), EncodeError> {
-        w.i16(self.error_code);
+        w.error_code(self.error_code);
         w.array(&self.api_keys, v, flexible)?;
         if v >= 1 {
             w.i32(self.throttle_time_ms);

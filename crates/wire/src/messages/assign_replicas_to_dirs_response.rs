@@ -37,7 +37,7 @@ impl Element for AssignReplicasToDirsResponse {
 
     fn write(&self, w: &mut Writer, v: i16, _: bool) -> Result<(), EncodeError> {
         w.i32(self.throttle_time_ms);
-        w.i16(self.error_code);
+        w.error_code(self.error_code);
         w.array(&self.directories, v, true)?;
         w.unsigned_varint(0);
         Ok(())
@@ -119,7 +119,7 @@ impl Element for PartitionData {
 
     fn write(&self, w: &mut Writer, _: i16, _: bool) -> Result<(), EncodeError> {
         w.i32(self.partition_index);
-        w.i16(self.error_code);
+        w.error_code(self.error_code);
         w.unsigned_varint(0);
         Ok(())
     }

@@ -44,7 +44,7 @@ impl Element for BeginQuorumEpochResponse {
     }
 
     fn write(&self, w: &mut Writer, v: i16, flexible: bool) -> Result<(), EncodeError> {
-        w.i16(self.error_code);
+        w.error_code(self.error_code);
         w.array(&self.topics, v, flexible)?;
         if v != 1 && !self.node_endpoints.is_empty() {
             return not_in_version("BeginQuorumEpochResponse.node_endpoints", v);
@@ -127,7 +127,7 @@ impl Element for PartitionData {
 
     fn write(&self, w: &mut Writer, _: i16, flexible: bool) -> Result<(), EncodeError> {
         w.i32(self.partition_index);
-        w.i16(self.error_code);
+        w.error_code(self.error_code);
         w.i32(self.leader_id);
         w.i32(self.leader_epoch);
         if flexible {

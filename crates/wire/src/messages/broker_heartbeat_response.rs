@@ -57,7 +57,7 @@ impl Element for BrokerHeartbeatResponse {
 
     fn write(&self, w: &mut Writer, _: i16, _: bool) -> Result<(), EncodeError> {
         w.i32(self.throttle_time_ms);
-        w.i16(self.error_code);
+        w.error_code(self.error_code);
         w.bool(self.is_caught_up);
         w.bool(self.is_fenced);
         w.bool(self.should_shut_down);

@@ -104,7 +104,7 @@ impl Element for DescribedGroup {
     }
 
     fn write(&self, w: &mut Writer, v: i16, _: bool) -> Result<(), EncodeError> {
-        w.i16(self.error_code);
+        w.error_code(self.error_code);
         w.nullable_string(self.error_message.as_ref(), true)?;
         w.string(&self.group_id, true)?;
         w.string(&self.group_state, true)?;

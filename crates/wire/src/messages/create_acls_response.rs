@@ -75,7 +75,7 @@ impl Element for AclCreationResult {
     }
 
     fn write(&self, w: &mut Writer, _: i16, flexible: bool) -> Result<(), EncodeError> {
-        w.i16(self.error_code);
+        w.error_code(self.error_code);
         w.nullable_string(self.error_message.as_ref(), flexible)?;
         if flexible {
             w.unsigned_varint(0);

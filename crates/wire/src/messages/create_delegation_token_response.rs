@@ -70,7 +70,7 @@ impl Element for CreateDelegationTokenResponse {
     }
 
     fn write(&self, w: &mut Writer, v: i16, flexible: bool) -> Result<(), EncodeError> {
-        w.i16(self.error_code);
+        w.error_code(self.error_code);
         w.string(&self.principal_type, flexible)?;
         w.string(&self.principal_name, flexible)?;
         if v == 3 {

@@ -119,7 +119,7 @@ impl Element for CreatableTopicResult {
         if v == 7 {
             w.uuid(&self.topic_id);
         }
-        w.i16(self.error_code);
+        w.error_code(self.error_code);
         w.nullable_string(self.error_message.as_ref(), flexible)?;
         if v >= 5 {
             w.i32(self.num_partitions);

@@ -80,7 +80,7 @@ impl Element for DeleteAclsFilterResult {
     }
 
     fn write(&self, w: &mut Writer, v: i16, flexible: bool) -> Result<(), EncodeError> {
-        w.i16(self.error_code);
+        w.error_code(self.error_code);
         w.nullable_string(self.error_message.as_ref(), flexible)?;
         w.array(&self.matching_acls, v, flexible)?;
         if flexible {
@@ -157,7 +157,7 @@ impl Element for DeleteAclsMatchingAcl {
     }
 
     fn write(&self, w: &mut Writer, _: i16, flexible: bool) -> Result<(), EncodeError> {
-        w.i16(self.error_code);
+        w.error_code(self.error_code);
         w.nullable_string(self.error_message.as_ref(), flexible)?;
         w.i8(self.resource_type);
         w.string(&self.resource_name, flexible)?;

@@ -75,7 +75,7 @@ impl Element for DeletableGroupResult {
 
     fn write(&self, w: &mut Writer, v: i16, flexible: bool) -> Result<(), EncodeError> {
         w.string(&self.group_id, flexible)?;
-        w.i16(self.error_code);
+        w.error_code(self.error_code);
         if v == 3 {
             w.nullable_string(self.error_message.as_ref(), true)?;
         }

@@ -101,7 +101,7 @@ impl Element for DeleteRecordsPartitionResult {
     fn write(&self, w: &mut Writer, _: i16, flexible: bool) -> Result<(), EncodeError> {
         w.i32(self.partition_index);
         w.i64(self.low_watermark);
-        w.i16(self.error_code);
+        w.error_code(self.error_code);
         if flexible {
             w.unsigned_varint(0);
         }

@@ -101,7 +101,7 @@ impl Element for DeletableTopicResult {
         if v == 6 {
             w.uuid(&self.topic_id);
         }
-        w.i16(self.error_code);
+        w.error_code(self.error_code);
         if v >= 5 {
             w.nullable_string(self.error_message.as_ref(), true)?;
         }

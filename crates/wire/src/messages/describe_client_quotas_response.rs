@@ -54,7 +54,7 @@ impl Element for DescribeClientQuotasResponse {
 
     fn write(&self, w: &mut Writer, v: i16, flexible: bool) -> Result<(), EncodeError> {
         w.i32(self.throttle_time_ms);
-        w.i16(self.error_code);
+        w.error_code(self.error_code);
         w.nullable_string(self.error_message.as_ref(), flexible)?;
         w.nullable_array(self.entries.as_ref(), v, flexible)?;
         if flexible {

@@ -72,7 +72,7 @@ impl Element for DescribeClusterResponse {
 
     fn write(&self, w: &mut Writer, v: i16, _: bool) -> Result<(), EncodeError> {
         w.i32(self.throttle_time_ms);
-        w.i16(self.error_code);
+        w.error_code(self.error_code);
         w.nullable_string(self.error_message.as_ref(), true)?;
         if v >= 1 {
             w.i8(self.endpoint_type);

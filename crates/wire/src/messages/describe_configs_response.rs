@@ -90,7 +90,7 @@ impl Element for DescribeConfigsResult {
     }
 
     fn write(&self, w: &mut Writer, v: i16, flexible: bool) -> Result<(), EncodeError> {
-        w.i16(self.error_code);
+        w.error_code(self.error_code);
         w.nullable_string(self.error_message.as_ref(), flexible)?;
         w.i8(self.resource_type);
         w.string(&self.resource_name, flexible)?;

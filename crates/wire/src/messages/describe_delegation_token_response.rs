@@ -38,7 +38,7 @@ impl Element for DescribeDelegationTokenResponse {
     }
 
     fn write(&self, w: &mut Writer, v: i16, flexible: bool) -> Result<(), EncodeError> {
-        w.i16(self.error_code);
+        w.error_code(self.error_code);
         w.array(&self.tokens, v, flexible)?;
         w.i32(self.throttle_time_ms);
         if flexible {

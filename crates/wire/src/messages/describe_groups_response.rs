@@ -111,7 +111,7 @@ impl Element for DescribedGroup {
     }
 
     fn write(&self, w: &mut Writer, v: i16, flexible: bool) -> Result<(), EncodeError> {
-        w.i16(self.error_code);
+        w.error_code(self.error_code);
         if v == 6 {
             w.nullable_string(self.error_message.as_ref(), true)?;
         } else if self.error_message.is_some() {

@@ -40,7 +40,7 @@ impl Element for DescribeLogDirsResponse {
     fn write(&self, w: &mut Writer, v: i16, flexible: bool) -> Result<(), EncodeError> {
         w.i32(self.throttle_time_ms);
         if v >= 3 {
-            w.i16(self.error_code);
+            w.error_code(self.error_code);
         }
         w.array(&self.results, v, flexible)?;
         if flexible {
@@ -102,7 +102,7 @@ impl Element for DescribeLogDirsResult {
     }
 
     fn write(&self, w: &mut Writer, v: i16, flexible: bool) -> Result<(), EncodeError> {
-        w.i16(self.error_code);
+        w.error_code(self.error_code);
         w.string(&self.log_dir, flexible)?;
         w.array(&self.topics, v, flexible)?;
         if v >= 4 {

@@ -94,7 +94,7 @@ impl Element for PartitionResponse {
 
     fn write(&self, w: &mut Writer, v: i16, _: bool) -> Result<(), EncodeError> {
         w.i32(self.partition_index);
-        w.i16(self.error_code);
+        w.error_code(self.error_code);
         w.nullable_string(self.error_message.as_ref(), true)?;
         w.array(&self.active_producers, v, true)?;
         w.unsigned_varint(0);

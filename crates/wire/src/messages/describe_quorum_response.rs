@@ -59,7 +59,7 @@ impl Element for DescribeQuorumResponse {
     }
 
     fn write(&self, w: &mut Writer, v: i16, _: bool) -> Result<(), EncodeError> {
-        w.i16(self.error_code);
+        w.error_code(self.error_code);
         if v == 2 {
             w.nullable_string(self.error_message.as_ref(), true)?;
         }
@@ -167,7 +167,7 @@ impl Element for PartitionData {
 
     fn write(&self, w: &mut Writer, v: i16, _: bool) -> Result<(), EncodeError> {
         w.i32(self.partition_index);
-        w.i16(self.error_code);
+        w.error_code(self.error_code);
         if v == 2 {
             w.nullable_string(self.error_message.as_ref(), true)?;
         }

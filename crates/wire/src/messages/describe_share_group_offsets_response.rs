@@ -70,7 +70,7 @@ impl Element for DescribeShareGroupOffsetsResponseGroup {
     fn write(&self, w: &mut Writer, v: i16, _: bool) -> Result<(), EncodeError> {
         w.string(&self.group_id, true)?;
         w.array(&self.topics, v, true)?;
-        w.i16(self.error_code);
+        w.error_code(self.error_code);
         w.nullable_string(self.error_message.as_ref(), true)?;
         w.unsigned_varint(0);
         Ok(())
@@ -165,7 +165,7 @@ impl Element for DescribeShareGroupOffsetsResponsePartition {
         if v == 1 {
             w.i64(self.lag);
         }
-        w.i16(self.error_code);
+        w.error_code(self.error_code);
         w.nullable_string(self.error_message.as_ref(), true)?;
         w.unsigned_varint(0);
         Ok(())

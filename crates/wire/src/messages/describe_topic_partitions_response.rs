@@ -94,7 +94,7 @@ impl Element for DescribeTopicPartitionsResponseTopic {
     }
 
     fn write(&self, w: &mut Writer, v: i16, _: bool) -> Result<(), EncodeError> {
-        w.i16(self.error_code);
+        w.error_code(self.error_code);
         w.nullable_string(self.name.as_ref(), true)?;
         w.uuid(&self.topic_id);
         w.bool(self.is_internal);
@@ -170,7 +170,7 @@ impl Element for DescribeTopicPartitionsResponsePartition {
     }
 
     fn write(&self, w: &mut Writer, v: i16, _: bool) -> Result<(), EncodeError> {
-        w.i16(self.error_code);
+        w.error_code(self.error_code);
         w.i32(self.partition_index);
         w.i32(self.leader_id);
         w.i32(self.leader_epoch);

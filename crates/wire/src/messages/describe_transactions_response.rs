@@ -84,7 +84,7 @@ impl Element for TransactionState {
     }
 
     fn write(&self, w: &mut Writer, v: i16, _: bool) -> Result<(), EncodeError> {
-        w.i16(self.error_code);
+        w.error_code(self.error_code);
         w.string(&self.transactional_id, true)?;
         w.string(&self.transaction_state, true)?;
         w.i32(self.transaction_timeout_ms);

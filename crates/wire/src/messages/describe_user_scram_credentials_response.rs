@@ -52,7 +52,7 @@ impl Element for DescribeUserScramCredentialsResponse {
 
     fn write(&self, w: &mut Writer, v: i16, _: bool) -> Result<(), EncodeError> {
         w.i32(self.throttle_time_ms);
-        w.i16(self.error_code);
+        w.error_code(self.error_code);
         w.nullable_string(self.error_message.as_ref(), true)?;
         w.array(&self.results, v, true)?;
         w.unsigned_varint(0);
@@ -101,7 +101,7 @@ impl Element for DescribeUserScramCredentialsResult {
 
     fn write(&self, w: &mut Writer, v: i16, _: bool) -> Result<(), EncodeError> {
         w.string(&self.user, true)?;
-        w.i16(self.error_code);
+        w.error_code(self.error_code);
         w.nullable_string(self.error_message.as_ref(), true)?;
         w.array(&self.credential_infos, v, true)?;
         w.unsigned_varint(0);

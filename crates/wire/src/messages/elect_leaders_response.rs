@@ -40,7 +40,7 @@ impl Element for ElectLeadersResponse {
     fn write(&self, w: &mut Writer, v: i16, flexible: bool) -> Result<(), EncodeError> {
         w.i32(self.throttle_time_ms);
         if v >= 1 {
-            w.i16(self.error_code);
+            w.error_code(self.error_code);
         } else if self.error_code != 0 {
             return not_in_version("ElectLeadersResponse.error_code", v);
         }
@@ -122,7 +122,7 @@ impl Element for PartitionResult {
 
     fn write(&self, w: &mut Writer, _: i16, flexible: bool) -> Result<(), EncodeError> {
         w.i32(self.partition_id);
-        w.i16(self.error_code);
+        w.error_code(self.error_code);
         w.nullable_string(self.error_message.as_ref(), flexible)?;
         if flexible {
             w.unsigned_varint(0);

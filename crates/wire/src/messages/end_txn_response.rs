@@ -54,7 +54,7 @@ impl Element for EndTxnResponse {
 
     fn write(&self, w: &mut Writer, v: i16, flexible: bool) -> Result<(), EncodeError> {
         w.i32(self.throttle_time_ms);
-        w.i16(self.error_code);
+        w.error_code(self.error_code);
         if v == 5 {
             w.i64(self.producer_id);
         }

@@ -33,7 +33,7 @@ impl Element for EnvelopeResponse {
 
     fn write(&self, w: &mut Writer, _: i16, _: bool) -> Result<(), EncodeError> {
         w.nullable_bytes(self.response_data.as_ref(), true)?;
-        w.i16(self.error_code);
+        w.error_code(self.error_code);
         w.unsigned_varint(0);
         Ok(())
     }

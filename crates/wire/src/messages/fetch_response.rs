@@ -54,7 +54,7 @@ impl Element for FetchResponse {
     fn write(&self, w: &mut Writer, v: i16, flexible: bool) -> Result<(), EncodeError> {
         w.i32(self.throttle_time_ms);
         if v >= 7 {
-            w.i16(self.error_code);
+            w.error_code(self.error_code);
         }
         if v >= 7 {
             w.i32(self.session_id);
@@ -210,7 +210,7 @@ impl Element for PartitionData {
 
     fn write(&self, w: &mut Writer, v: i16, flexible: bool) -> Result<(), EncodeError> {
         w.i32(self.partition_index);
-        w.i16(self.error_code);
+        w.error_code(self.error_code);
         w.i64(self.high_watermark);
         w.i64(self.last_stable_offset);
         if v >= 5 {

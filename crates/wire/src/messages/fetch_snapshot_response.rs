@@ -47,7 +47,7 @@ impl Element for FetchSnapshotResponse {
 
     fn write(&self, w: &mut Writer, v: i16, _: bool) -> Result<(), EncodeError> {
         w.i32(self.throttle_time_ms);
-        w.i16(self.error_code);
+        w.error_code(self.error_code);
         w.array(&self.topics, v, true)?;
         if v != 1 && !self.node_endpoints.is_empty() {
             return not_in_version("FetchSnapshotResponse.node_endpoints", v);
@@ -138,7 +138,7 @@ impl Element for PartitionSnapshot {
 
     fn write(&self, w: &mut Writer, v: i16, _: bool) -> Result<(), EncodeError> {
         w.i32(self.index);
-        w.i16(self.error_code);
+        w.error_code(self.error_code);
         self.snapshot_id.write(w, v, true)?;
         w.i64(self.size);
         w.i64(self.position);

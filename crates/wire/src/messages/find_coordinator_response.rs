@@ -84,7 +84,7 @@ impl Element for FindCoordinatorResponse {
             w.i32(self.throttle_time_ms);
         }
         if v <= 3 {
-            w.i16(self.error_code);
+            w.error_code(self.error_code);
         } else if self.error_code != 0 {
             return not_in_version("FindCoordinatorResponse.error_code", v);
         }
@@ -172,7 +172,7 @@ impl Element for Coordinator {
         w.i32(self.node_id);
         w.string(&self.host, true)?;
         w.i32(self.port);
-        w.i16(self.error_code);
+        w.error_code(self.error_code);
         w.nullable_string(self.error_message.as_ref(), true)?;
         w.unsigned_varint(0);
         Ok(())

@@ -61,7 +61,7 @@ impl Element for GetTelemetrySubscriptionsResponse {
 
     fn write(&self, w: &mut Writer, v: i16, _: bool) -> Result<(), EncodeError> {
         w.i32(self.throttle_time_ms);
-        w.i16(self.error_code);
+        w.error_code(self.error_code);
         w.uuid(&self.client_instance_id);
         w.i32(self.subscription_id);
         w.array(&self.accepted_compression_types, v, true)?;

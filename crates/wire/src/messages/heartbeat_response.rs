@@ -37,7 +37,7 @@ impl Element for HeartbeatResponse {
         if v >= 1 {
             w.i32(self.throttle_time_ms);
         }
-        w.i16(self.error_code);
+        w.error_code(self.error_code);
         if flexible {
             w.unsigned_varint(0);
         }

@@ -64,7 +64,7 @@ impl Element for InitProducerIdResponse {
 
     fn write(&self, w: &mut Writer, v: i16, flexible: bool) -> Result<(), EncodeError> {
         w.i32(self.throttle_time_ms);
-        w.i16(self.error_code);
+        w.error_code(self.error_code);
         w.i64(self.producer_id);
         w.i16(self.producer_epoch);
         if v == 6 {

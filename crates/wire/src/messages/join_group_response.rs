@@ -89,7 +89,7 @@ impl Element for JoinGroupResponse {
         if v >= 2 {
             w.i32(self.throttle_time_ms);
         }
-        w.i16(self.error_code);
+        w.error_code(self.error_code);
         w.i32(self.generation_id);
         if v >= 7 {
             w.nullable_string(self.protocol_type.as_ref(), true)?;

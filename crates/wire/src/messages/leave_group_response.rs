@@ -45,7 +45,7 @@ impl Element for LeaveGroupResponse {
         if v >= 1 {
             w.i32(self.throttle_time_ms);
         }
-        w.i16(self.error_code);
+        w.error_code(self.error_code);
         if v >= 3 {
             w.array(&self.members, v, flexible)?;
         } else if !self.members.is_empty() {
@@ -97,7 +97,7 @@ impl Element for MemberResponse {
     fn write(&self, w: &mut Writer, _: i16, flexible: bool) -> Result<(), EncodeError> {
         w.string(&self.member_id, flexible)?;
         w.nullable_string(self.group_instance_id.as_ref(), flexible)?;
-        w.i16(self.error_code);
+        w.error_code(self.error_code);
         if flexible {
             w.unsigned_varint(0);
         }

@@ -37,7 +37,7 @@ impl Element for ListConfigResourcesResponse {
 
     fn write(&self, w: &mut Writer, v: i16, _: bool) -> Result<(), EncodeError> {
         w.i32(self.throttle_time_ms);
-        w.i16(self.error_code);
+        w.error_code(self.error_code);
         w.array(&self.config_resources, v, true)?;
         w.unsigned_varint(0);
         Ok(())

@@ -41,7 +41,7 @@ impl Element for ListGroupsResponse {
         if v >= 1 {
             w.i32(self.throttle_time_ms);
         }
-        w.i16(self.error_code);
+        w.error_code(self.error_code);
         w.array(&self.groups, v, flexible)?;
         if flexible {
             w.unsigned_varint(0);

@@ -122,7 +122,7 @@ impl Element for ListOffsetsPartitionResponse {
 
     fn write(&self, w: &mut Writer, v: i16, flexible: bool) -> Result<(), EncodeError> {
         w.i32(self.partition_index);
-        w.i16(self.error_code);
+        w.error_code(self.error_code);
         w.i64(self.timestamp);
         w.i64(self.offset);
         if v >= 4 {

@@ -41,7 +41,7 @@ impl Element for ListTransactionsResponse {
 
     fn write(&self, w: &mut Writer, v: i16, _: bool) -> Result<(), EncodeError> {
         w.i32(self.throttle_time_ms);
-        w.i16(self.error_code);
+        w.error_code(self.error_code);
         w.array(&self.unknown_state_filters, v, true)?;
         w.array(&self.transaction_states, v, true)?;
         w.unsigned_varint(0);

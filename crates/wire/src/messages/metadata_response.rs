@@ -93,7 +93,7 @@ impl Element for MetadataResponse {
             return not_in_version("MetadataResponse.cluster_authorized_operations", v);
         }
         if v == 13 {
-            w.i16(self.error_code);
+            w.error_code(self.error_code);
         }
         if flexible {
             w.unsigned_varint(0);
@@ -206,7 +206,7 @@ impl Element for MetadataResponseTopic {
     }
 
     fn write(&self, w: &mut Writer, v: i16, flexible: bool) -> Result<(), EncodeError> {
-        w.i16(self.error_code);
+        w.error_code(self.error_code);
         if v >= 12 {
             w.nullable_string(self.name.as_ref(), flexible)?
         } else {
@@ -295,7 +295,7 @@ impl Element for MetadataResponsePartition {
     }
 
     fn write(&self, w: &mut Writer, v: i16, flexible: bool) -> Result<(), EncodeError> {
-        w.i16(self.error_code);
+        w.error_code(self.error_code);
         w.i32(self.partition_index);
         w.i32(self.leader_id);
         if v >= 7 {

@@ -35,7 +35,7 @@ impl Element for OffsetDeleteResponse {
     }
 
     fn write(&self, w: &mut Writer, v: i16, _: bool) -> Result<(), EncodeError> {
-        w.i16(self.error_code);
+        w.error_code(self.error_code);
         w.i32(self.throttle_time_ms);
         w.array(&self.topics, v, false)?;
         Ok(())
@@ -86,7 +86,7 @@ impl Element for OffsetDeleteResponsePartition {
 
     fn write(&self, w: &mut Writer, _: i16, _: bool) -> Result<(), EncodeError> {
         w.i32(self.partition_index);
-        w.i16(self.error_code);
+        w.error_code(self.error_code);
         Ok(())
     }
 }

@@ -59,7 +59,7 @@ impl Element for OffsetFetchResponse {
             return not_in_version("OffsetFetchResponse.topics", v);
         }
         if (2..=7).contains(&v) {
-            w.i16(self.error_code);
+            w.error_code(self.error_code);
         }
         if v >= 8 {
             w.array(&self.groups, v, true)?;
@@ -155,7 +155,7 @@ impl Element for OffsetFetchResponsePartition {
             w.i32(self.committed_leader_epoch);
         }
         w.nullable_string(self.metadata.as_ref(), flexible)?;
-        w.i16(self.error_code);
+        w.error_code(self.error_code);
         if flexible {
             w.unsigned_varint(0);
         }
@@ -190,7 +190,7 @@ impl Element for OffsetFetchResponseGroup {
     fn write(&self, w: &mut Writer, v: i16, _: bool) -> Result<(), EncodeError> {
         w.string(&self.group_id, true)?;
         w.array(&self.topics, v, true)?;
-        w.i16(self.error_code);
+        w.error_code(self.error_code);
         w.unsigned_varint(0);
         Ok(())
     }
@@ -282,7 +282,7 @@ impl Element for OffsetFetchResponsePartitions {
         w.i64(self.committed_offset);
         w.i32(self.committed_leader_epoch);
         w.nullable_string(self.metadata.as_ref(), true)?;
-        w.i16(self.error_code);
+        w.error_code(self.error_code);
         w.unsigned_varint(0);
         Ok(())
     }

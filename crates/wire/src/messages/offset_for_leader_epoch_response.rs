@@ -114,7 +114,7 @@ impl Element for EpochEndOffset {
     }
 
     fn write(&self, w: &mut Writer, _: i16, flexible: bool) -> Result<(), EncodeError> {
-        w.i16(self.error_code);
+        w.error_code(self.error_code);
         w.i32(self.partition);
         w.i32(self.leader_epoch);
         w.i64(self.end_offset);

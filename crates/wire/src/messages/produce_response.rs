@@ -185,7 +185,7 @@ impl Element for PartitionProduceResponse {
 
     fn write(&self, w: &mut Writer, v: i16, flexible: bool) -> Result<(), EncodeError> {
         w.i32(self.index);
-        w.i16(self.error_code);
+        w.error_code(self.error_code);
         w.i64(self.base_offset);
         w.i64(self.log_append_time_ms);
         if v >= 5 {

@@ -98,7 +98,7 @@ impl Element for PartitionResult {
 
     fn write(&self, w: &mut Writer, v: i16, _: bool) -> Result<(), EncodeError> {
         w.i32(self.partition);
-        w.i16(self.error_code);
+        w.error_code(self.error_code);
         w.nullable_string(self.error_message.as_ref(), true)?;
         w.i32(self.state_epoch);
         w.i64(self.start_offset);

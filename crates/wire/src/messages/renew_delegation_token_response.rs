@@ -38,7 +38,7 @@ impl Element for RenewDelegationTokenResponse {
     }
 
     fn write(&self, w: &mut Writer, _: i16, flexible: bool) -> Result<(), EncodeError> {
-        w.i16(self.error_code);
+        w.error_code(self.error_code);
         w.i64(self.expiry_timestamp_ms);
         w.i32(self.throttle_time_ms);
         if flexible {

@@ -53,7 +53,7 @@ impl Element for SaslAuthenticateResponse {
     }
 
     fn write(&self, w: &mut Writer, v: i16, flexible: bool) -> Result<(), EncodeError> {
-        w.i16(self.error_code);
+        w.error_code(self.error_code);
         w.nullable_string(self.error_message.as_ref(), flexible)?;
         w.bytes(&self.auth_bytes, flexible)?;
         if v >= 1 {

@@ -31,7 +31,7 @@ impl Element for SaslHandshakeResponse {
     }
 
     fn write(&self, w: &mut Writer, v: i16, _: bool) -> Result<(), EncodeError> {
-        w.i16(self.error_code);
+        w.error_code(self.error_code);
         w.array(&self.mechanisms, v, false)?;
         Ok(())
     }

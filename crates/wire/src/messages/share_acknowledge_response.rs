@@ -49,7 +49,7 @@ impl Element for ShareAcknowledgeResponse {
 
     fn write(&self, w: &mut Writer, v: i16, _: bool) -> Result<(), EncodeError> {
         w.i32(self.throttle_time_ms);
-        w.i16(self.error_code);
+        w.error_code(self.error_code);
         w.nullable_string(self.error_message.as_ref(), true)?;
         if v == 2 {
             w.i32(self.acquisition_lock_timeout_ms);
@@ -119,7 +119,7 @@ impl Element for PartitionData {
 
     fn write(&self, w: &mut Writer, v: i16, _: bool) -> Result<(), EncodeError> {
         w.i32(self.partition_index);
-        w.i16(self.error_code);
+        w.error_code(self.error_code);
         w.nullable_string(self.error_message.as_ref(), true)?;
         self.current_leader.write(w, v, true)?;
         w.unsigned_varint(0);

@@ -49,7 +49,7 @@ impl Element for ShareFetchResponse {
 
     fn write(&self, w: &mut Writer, v: i16, _: bool) -> Result<(), EncodeError> {
         w.i32(self.throttle_time_ms);
-        w.i16(self.error_code);
+        w.error_code(self.error_code);
         w.nullable_string(self.error_message.as_ref(), true)?;
         w.i32(self.acquisition_lock_timeout_ms);
         w.array(&self.responses, v, true)?;
@@ -133,7 +133,7 @@ impl Element for PartitionData {
 
     fn write(&self, w: &mut Writer, v: i16, _: bool) -> Result<(), EncodeError> {
         w.i32(self.partition_index);
-        w.i16(self.error_code);
+        w.error_code(self.error_code);
         w.nullable_string(self.error_message.as_ref(), true)?;
         w.i16(self.acknowledge_error_code);
         w.nullable_string(self.acknowledge_error_message.as_ref(), true)?;

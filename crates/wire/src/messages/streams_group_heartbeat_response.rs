@@ -112,7 +112,7 @@ impl Element for StreamsGroupHeartbeatResponse {
 
     fn write(&self, w: &mut Writer, v: i16, _: bool) -> Result<(), EncodeError> {
         w.i32(self.throttle_time_ms);
-        w.i16(self.error_code);
+        w.error_code(self.error_code);
         w.nullable_string(self.error_message.as_ref(), true)?;
         w.string(&self.member_id, true)?;
         w.i32(self.member_epoch);

@@ -37,7 +37,7 @@ impl Element for StreamsGroupTopologyDescriptionUpdateResponse {
 
     fn write(&self, w: &mut Writer, _: i16, _: bool) -> Result<(), EncodeError> {
         w.i32(self.throttle_time_ms);
-        w.i16(self.error_code);
+        w.error_code(self.error_code);
         w.nullable_string(self.error_message.as_ref(), true)?;
         w.unsigned_varint(0);
         Ok(())

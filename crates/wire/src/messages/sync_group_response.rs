@@ -57,7 +57,7 @@ impl Element for SyncGroupResponse {
         if v >= 1 {
             w.i32(self.throttle_time_ms);
         }
-        w.i16(self.error_code);
+        w.error_code(self.error_code);
         if v == 5 {
             w.nullable_string(self.protocol_type.as_ref(), true)?;
         }

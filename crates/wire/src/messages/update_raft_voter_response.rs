@@ -43,7 +43,7 @@ impl Element for UpdateRaftVoterResponse {
 
     fn write(&self, w: &mut Writer, v: i16, _: bool) -> Result<(), EncodeError> {
         w.i32(self.throttle_time_ms);
-        w.i16(self.error_code);
+        w.error_code(self.error_code);
         let has_current_leader = self.current_leader != CurrentLeader::default();
         w.unsigned_varint(u32::from(has_current_leader));
         if has_current_leader {

@@ -42,7 +42,7 @@ impl Element for VoteResponse {
     }
 
     fn write(&self, w: &mut Writer, v: i16, _: bool) -> Result<(), EncodeError> {
-        w.i16(self.error_code);
+        w.error_code(self.error_code);
         w.array(&self.topics, v, true)?;
         if v < 1 && !self.node_endpoints.is_empty() {
             return not_in_version("VoteResponse.node_endpoints", v);
@@ -122,7 +122,7 @@ impl Element for PartitionData {
 
     fn write(&self, w: &mut Writer, _: i16, _: bool) -> Result<(), EncodeError> {
         w.i32(self.partition_index);
-        w.i16(self.error_code);
+        w.error_code(self.error_code);
         w.i32(self.leader_id);
         w.i32(self.leader_epoch);
         w.bool(self.vote_granted);

@@ -107,7 +107,7 @@ impl Element for WritableTxnMarkerPartitionResult {
 
     fn write(&self, w: &mut Writer, _: i16, _: bool) -> Result<(), EncodeError> {
         w.i32(self.partition_index);
-        w.i16(self.error_code);
+        w.error_code(self.error_code);
         w.unsigned_varint(0);
         Ok(())
     }
