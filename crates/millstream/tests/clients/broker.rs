@@ -11,15 +11,23 @@ pub struct Broker {
     child: Child,
     port: u16,
     data: PathBuf,
-    settings: Vec<String>,
+    options: Vec<String>,
 }
 
 impl Broker {
     /// Starts on a free port; returns when the port answers.
     pub fn start(data: &Path, settings: &[&str]) -> Broker {
+        Broker::start_with(data, settings.iter().flat_map(|s| ["--set".to_owned(), s.to_string()]).collect())
+    }
+
+    /// With a configuration file.
+    pub fn start_with_file(data: &Path, file: &Path) -> Broker {
+        Broker::start_with(data, vec!["--config".to_owned(), file.display().to_string()])
+    }
+
+    fn start_with(data: &Path, options: Vec<String>) -> Broker {
         let port = free_port();
-        let settings: Vec<String> = settings.iter().map(|s| s.to_string()).collect();
-        Broker { child: spawn(data, port, &settings), port, data: data.to_path_buf(), settings }
+        Broker { child: spawn(data, port, &options), port, data: data.to_path_buf(), options }
     }
 
     pub fn bootstrap(&self) -> String {
@@ -34,7 +42,7 @@ impl Broker {
 
     /// Starts again on the same port and data.
     pub fn restart(&mut self) {
-        self.child = spawn(&self.data, self.port, &self.settings);
+        self.child = spawn(&self.data, self.port, &self.options);
     }
 }
 
@@ -45,12 +53,9 @@ impl Drop for Broker {
     }
 }
 
-fn spawn(data: &Path, port: u16, settings: &[String]) -> Child {
+fn spawn(data: &Path, port: u16, options: &[String]) -> Child {
     let mut command = Command::new(env!("CARGO_BIN_EXE_millstream"));
-    command.arg("serve").arg("--listen").arg(format!("localhost:{port}")).arg("--data-dir").arg(data);
-    for setting in settings {
-        command.arg("--set").arg(setting);
-    }
+    command.arg("serve").arg("--listen").arg(format!("localhost:{port}")).arg("--data-dir").arg(data).args(options);
     let log = std::fs::OpenOptions::new()
         .create(true)
         .append(true)

@@ -19,7 +19,16 @@ static TURN: Mutex<()> = Mutex::new(());
 impl Java {
     /// `None` means: skip, it was said why.
     pub fn with_clients(version: &str) -> Option<Java> {
-        for (tool, flag) in [("java", "-version"), ("mvn", "-version")] {
+        Java::with_jars(&format!("-Dkafka.version={version}"), "pom.xml", version)
+    }
+
+    /// With what the wire scenarios' runner needs besides the clients: the classes of the coordinator's records.
+    pub fn with_coordinator_records() -> Option<Java> {
+        Java::with_jars("-q", "scenarios-pom.xml", "4.4.0-scenarios")
+    }
+
+    fn with_jars(flag: &str, pom: &str, cache: &str) -> Option<Java> {
+        for (tool, flag) in [("java", "-version"), ("javac", "-version"), ("mvn", "-version")] {
             let found = Command::new(tool).arg(flag).stdout(Stdio::null()).stderr(Stdio::null()).status();
             if !found.is_ok_and(|status| status.success()) {
                 return missing(&format!("{tool} is not installed"));
@@ -27,9 +36,9 @@ impl Java {
         }
         // A test that failed leaves nothing behind that the next one could trip over.
         let turn = TURN.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        match fetch(version) {
+        match fetch(flag, pom, cache) {
             Ok(libs) => Some(Java { libs, _turn: turn }),
-            Err(why) => missing(&format!("the jars of Kafka {version} cannot be fetched: {why}")),
+            Err(why) => missing(&format!("the jars of Kafka {cache} cannot be fetched: {why}")),
         }
     }
 
@@ -40,6 +49,19 @@ impl Java {
         command.arg("-cp").arg(format!("{}/*", self.libs.display()));
         command.arg(sources().join(format!("{name}.java"))).args(arguments);
         command
+    }
+
+    /// Compiles all sources of a folder; returns the class path to run them with.
+    pub fn compile(&self, sources: &Path, classes: &Path) -> String {
+        let libs = format!("{}/*", self.libs.display());
+        let mut command = Command::new("javac");
+        command.args(["-nowarn", "-cp", &libs, "-d"]).arg(classes);
+        for entry in std::fs::read_dir(sources).expect("the sources are there") {
+            command.arg(entry.expect("a folder can be read").path());
+        }
+        let output = command.output().expect("javac starts");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        format!("{}:{libs}", classes.display())
     }
 }
 
@@ -54,16 +76,16 @@ fn sources() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/java")
 }
 
-fn fetch(version: &str) -> Result<PathBuf, String> {
+fn fetch(flag: &str, pom: &str, cache: &str) -> Result<PathBuf, String> {
     let home = std::env::var_os("HOME").map_or_else(std::env::temp_dir, PathBuf::from);
-    let libs = home.join(".cache/millstream-tests").join(version);
+    let libs = home.join(".cache/millstream-tests").join(cache);
     if libs.join(".done").exists() {
         return Ok(libs);
     }
     let status = Command::new("mvn")
         .args(["-q", "-B", "-f"])
-        .arg(sources().join("pom.xml"))
-        .arg(format!("-Dkafka.version={version}"))
+        .arg(sources().join(pom))
+        .arg(flag)
         .arg("dependency:copy-dependencies")
         .arg(format!("-DoutputDirectory={}", libs.display()))
         .status()
