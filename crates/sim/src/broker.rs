@@ -21,7 +21,6 @@ use crate::app;
 use crate::checkers::mirror::Mirror;
 use crate::event::{FlightNo, MemberNo};
 use crate::log::{Fault, SimLog};
-use coordinator::assign::TaskId;
 
 /// Version of OffsetCommit with epochs, still with topic names.
 const COMMIT_VERSION: i16 = 9;
@@ -31,8 +30,16 @@ const MAX_FIRINGS: usize = 10_000;
 /// What an answer belongs to.
 #[derive(Clone, Debug)]
 pub enum Call {
-    Heartbeat { member: MemberNo, flight: FlightNo },
-    Commit { member_id: KStr, due: bool },
+    Heartbeat {
+        member: MemberNo,
+        flight: FlightNo,
+    },
+    /// `due`: whether it has to be accepted, if that is known.
+    Commit {
+        member_id: KStr,
+        due: Option<bool>,
+    },
+    Describe,
 }
 
 pub type Answered = (Call, Result<Reply, Unavailable>);
@@ -250,8 +257,7 @@ impl Broker {
             group_id: app::group_id(),
             include_topology_description: false,
         };
-        let call = Call::Commit { member_id: KStr::default(), due: true };
-        let output = self.call(at, command, Some(call))?;
+        let output = self.call(at, command, Some(Call::Describe))?;
         match output.answers.into_iter().next() {
             Some((_, Ok(Reply::StreamsGroupDescribe(group)))) => Ok(*group),
             other => Err(format!("the group was not described: {other:?}")),
@@ -263,19 +269,19 @@ pub fn caller(api_version: i16) -> Caller {
     Caller { client_id: KStr::from_static("sim"), client_host: KStr::from_static("/127.0.0.1"), api_version }
 }
 
-/// The offsets that a member commits when it closes tasks.
-pub fn commit(member_id: &KStr, epoch: i32, tasks: &[TaskId], offset: i64) -> Command {
-    let topics = tasks.iter().filter_map(|task| {
+/// The offset that a member commits for some partitions when it closes tasks.
+pub fn commit(member_id: &KStr, epoch: i32, partitions: &[(&'static str, i32)], offset: i64) -> Command {
+    let topics = partitions.iter().map(|(topic, partition)| {
         let partition = OffsetCommitRequestPartition {
-            partition_index: task.partition,
+            partition_index: *partition,
             committed_offset: offset,
             ..OffsetCommitRequestPartition::default()
         };
-        Some(OffsetCommitRequestTopic {
-            name: KStr::from_static(app::source_of(task)?),
+        OffsetCommitRequestTopic {
+            name: KStr::from_static(topic),
             partitions: vec![partition],
             ..OffsetCommitRequestTopic::default()
-        })
+        }
     });
     let request = OffsetCommitRequest {
         group_id: app::group_id(),

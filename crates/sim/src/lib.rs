@@ -3,16 +3,19 @@
 //! [`simulation`]: seeded runs of members against the real coordinator, in virtual time, with everything going wrong that
 //! can, and checkers for what has to hold all the same.
 
+mod answers;
 mod app;
 mod broker;
 pub mod checkers;
 mod event;
+mod lifecycle;
 mod log;
 mod network;
 mod operations;
 mod process;
 mod rng;
 mod settings;
+mod settling;
 pub mod simulation;
 mod streams_member;
 mod trace;

@@ -1,6 +1,6 @@
 //! The network between members and the coordinator: delays, loses and repeats.
 //!
-//! Requests of one member stay in order, as on one connection after the other; a repeated one is what a client's
+//! Requests of one member, and answers to it, stay in order, as on one connection after the other; a repeated one is what a client's
 //! retry is to the coordinator: the same request once more, before anything newer.
 
 use coordinator::assign::TaskId;
@@ -28,11 +28,13 @@ pub struct Network {
     flights: FlightNo,
     /// When the latest request of each member arrives.
     arrivals: Vec<u64>,
+    /// When the latest answer to each member arrives.
+    returns: Vec<u64>,
 }
 
 impl Network {
     pub fn new(weather: Weather) -> Self {
-        Network { weather, flights: 0, arrivals: Vec::new() }
+        Network { weather, flights: 0, arrivals: Vec::new(), returns: Vec::new() }
     }
 
     /// Sends a request, and says which flight it is.
@@ -68,18 +70,27 @@ impl Network {
         rng: &mut Rng,
         queue: &mut Queue,
     ) {
-        if !rng.chance(self.weather.lost) {
-            let at_ms = now_ms + rng.between(1, self.weather.delay_ms.max(1));
-            queue.push(at_ms, Event::Answer { member, flight, answer });
+        let copies = match () {
+            () if rng.chance(self.weather.lost) => 0,
+            () if rng.chance(self.weather.repeated) => 2,
+            () => 1,
+        };
+        for _ in 0..copies {
+            let at_ms = in_order(&mut self.returns, member, now_ms + rng.between(1, self.weather.delay_ms.max(1)));
+            queue.push(at_ms, Event::Answer { member, flight, answer: answer.clone() });
         }
     }
 
     fn arrival(&mut self, now_ms: u64, member: MemberNo, rng: &mut Rng) -> u64 {
-        if self.arrivals.len() <= member {
-            self.arrivals.resize(member + 1, 0);
-        }
-        let at_ms = now_ms + rng.between(1, self.weather.delay_ms.max(1));
-        self.arrivals[member] = at_ms.max(self.arrivals[member]);
-        self.arrivals[member]
+        in_order(&mut self.arrivals, member, now_ms + rng.between(1, self.weather.delay_ms.max(1)))
     }
+}
+
+/// Not before the latest one of the member.
+fn in_order(latest: &mut Vec<u64>, member: MemberNo, at_ms: u64) -> u64 {
+    if latest.len() <= member {
+        latest.resize(member + 1, 0);
+    }
+    latest[member] = at_ms.max(latest[member]);
+    latest[member]
 }

@@ -25,7 +25,8 @@ impl World {
             72..77 => self.break_log(),
             77..83 => self.storm(),
             83..88 => self.change_topics(),
-            88..96 => self.change_configuration(),
+            88..94 => self.change_configuration(),
+            94..97 => self.upgrade(process),
             _ => self.change_restore_rate(process),
         }
     }
@@ -142,6 +143,20 @@ impl World {
             broker.streams_assignors = assignors.map(KStr::from).to_vec();
         })?;
         self.done(output)
+    }
+
+    /// A process gets the version that is being rolled out; when all have it there is a new one.
+    fn upgrade(&mut self, process: usize) -> Result<(), String> {
+        if self.processes[process].state == State::Paused {
+            return Ok(());
+        }
+        let arrived = self.broker.durable.group_epoch > 0 && self.broker.durable.topology_epoch == self.app_version;
+        if arrived && self.processes.iter().all(|each| each.app_version == self.app_version) {
+            self.app_version += 1;
+        }
+        self.processes[process].app_version = self.app_version;
+        self.note_process(process, &format!("is upgraded to version {}", self.app_version));
+        if self.is_up(process) { self.stop(process) } else { Ok(()) }
     }
 
     fn change_restore_rate(&mut self, process: usize) -> Result<(), String> {

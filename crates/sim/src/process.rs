@@ -14,13 +14,17 @@ pub struct Process {
     pub id: KStr,
     pub zone: KStr,
     /// Of StreamsGroupHeartbeat.
-    pub version: i16,
+    pub api_version: i16,
+    /// Of the application.
+    pub app_version: i32,
     pub threads: usize,
     /// Its members are static.
     pub is_static: bool,
     /// Records per second that it restores.
     pub restore_rate: i64,
     pub state: State,
+    /// It does not start before that.
+    pub not_before_ms: u64,
     /// Positions of the state on its disk.
     pub store: BTreeMap<TaskId, i64>,
     /// Of the present start.

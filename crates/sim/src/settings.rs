@@ -10,7 +10,7 @@ use crate::rng::Rng;
 pub struct Weather {
     /// Requests and answers lost, each, in 1000.
     pub lost: u64,
-    /// Requests that arrive twice, in 1000.
+    /// Requests and answers that arrive twice, each, in 1000.
     pub repeated: u64,
     /// One way, at most.
     pub delay_ms: u64,

@@ -76,6 +76,8 @@ pub struct StreamsMember {
     caught_up: BTreeSet<TaskId>,
     worked_ms: u64,
     rebalance_timeout_ms: i32,
+    /// An answer was lost since it joined, and tasks with it perhaps: they are not told twice (S 6.7.3).
+    pub unsure: bool,
 }
 
 /// What a member wants to have sent.
@@ -110,6 +112,7 @@ impl StreamsMember {
             caught_up: BTreeSet::new(),
             worked_ms: now_ms,
             rebalance_timeout_ms,
+            unsure: false,
         }
     }
 
@@ -126,6 +129,12 @@ impl StreamsMember {
         let sent = self.last_sent.as_ref().map(|sent| &sent.active);
         let all = [&self.assigned.active, &self.wanted.active].into_iter().chain(next).chain(sent);
         all.flat_map(tasks_of).collect()
+    }
+
+    /// The tasks that it was given last, in any role.
+    pub fn wanted(&self) -> Vec<TaskId> {
+        let sets = [&self.wanted.active, &self.wanted.standby, &self.wanted.warmup];
+        sets.into_iter().flat_map(tasks_of).collect()
     }
 
     /// Nothing is left to be done for it.
@@ -214,7 +223,19 @@ impl StreamsMember {
         self.caught_up.clear();
     }
 
+    /// Joins again, as the same member.
+    pub fn join_again(&mut self, now_ms: u64) {
+        if self.phase == Phase::Member {
+            self.give_up_all();
+            self.in_flight = None;
+            self.phase = Phase::Joining;
+            self.epoch = 0;
+            self.heartbeat_due_ms = now_ms;
+        }
+    }
+
     fn retry(&mut self, now_ms: u64) {
+        self.unsure = true;
         self.send_lists = true;
         self.backoff_ms = (self.backoff_ms * 2).clamp(100, 1_000);
         self.heartbeat_due_ms = now_ms + self.backoff_ms;
@@ -244,14 +265,10 @@ impl StreamsMember {
             0 => self.succeeded(now_ms, response)?,
             14..=16 => self.retry(now_ms),
             // UNKNOWN_MEMBER_ID, FENCED_MEMBER_EPOCH: everything is lost, and the same member joins again.
-            25 | 110 => {
-                self.give_up_all();
-                self.phase = Phase::Joining;
-                self.epoch = 0;
-                self.heartbeat_due_ms = now_ms;
-            }
+            25 | 110 => self.join_again(now_ms),
             // FENCED_INSTANCE_ID, UNRELEASED_INSTANCE_ID: somebody else has the instance id.
-            code @ (82 | 111) if self.instance_id.is_some() => {
+            // STREAMS_TOPOLOGY_FENCED: the application was upgraded.
+            code @ (82 | 111 | 132) if code == 132 || self.instance_id.is_some() => {
                 self.give_up_all();
                 self.phase = Phase::Gone(End::Fatal(code));
             }
@@ -292,6 +309,7 @@ impl StreamsMember {
             lists => return Err(format!("{} got task lists {lists:?}, joined: {joined}", self.id)),
         }
         if joined {
+            self.unsure = false;
             self.phase = Phase::Member;
             self.send_lists = true;
         }
@@ -332,7 +350,7 @@ impl StreamsMember {
     /// Everything that a join has to say (S 11.2.1).
     fn introduce(&mut self, process: &Process, request: &mut StreamsGroupHeartbeatRequest) {
         request.rebalance_timeout_ms = self.rebalance_timeout_ms;
-        request.topology = Some(app::topology());
+        request.topology = Some(app::topology(process.app_version));
         request.process_id = Some(process.id.clone());
         request.client_tags = Some(vec![KeyValue { key: KStr::from_static("zone"), value: process.zone.clone() }]);
         (request.active_tasks, request.standby_tasks, request.warmup_tasks) =
@@ -341,7 +359,7 @@ impl StreamsMember {
 
     /// Offsets: of the state directory when it joins, then of copies, at intervals, with lists, and when one caught up.
     fn report(&mut self, now_ms: u64, process: &Process, request: &mut StreamsGroupHeartbeatRequest) {
-        if process.version == 0 {
+        if process.api_version == 0 {
             return;
         }
         let position = |task: &TaskId| process.store.get(task).copied().unwrap_or(0);

@@ -16,8 +16,8 @@ pub fn missing(mirror: &Mirror, held: &Held, described: &DescribedGroup, tasks: 
     if !mirror.members.keys().eq(held.keys()) {
         return Some(format!("members are {:?}, live are {:?}", mirror.members.keys(), held.keys()));
     }
-    if !mirror.is_settled() {
-        return Some("the log shows an assignment that is under way".to_owned());
+    if let Some(why) = mirror.unsettled() {
+        return Some(format!("the log shows an assignment that is under way: {why}"));
     }
     if !held.is_empty() && described.group_state != "Stable" {
         return Some(format!("the group is {}", described.group_state));

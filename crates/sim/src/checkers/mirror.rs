@@ -28,6 +28,7 @@ pub struct Current {
 pub struct Mirror {
     pub group_epoch: i32,
     pub assignment_epoch: i32,
+    pub topology_epoch: i32,
     /// Every member with its instance id.
     pub members: BTreeMap<KStr, Option<KStr>>,
     pub targets: BTreeMap<KStr, TaskAssignment>,
@@ -63,6 +64,7 @@ impl Mirror {
         match record {
             Record::StreamsMetadata(_, Some(value)) => self.group_epoch = value.epoch,
             Record::StreamsMetadata(_, None) => *self = Mirror { end: self.end, ..Mirror::default() },
+            Record::StreamsTopology(_, Some(value)) => self.topology_epoch = value.epoch,
             Record::StreamsMember(key, Some(value)) => {
                 self.members.insert(key.member_id, value.instance_id);
             }
@@ -130,17 +132,19 @@ impl Mirror {
         Ok(())
     }
 
-    /// Every member has what it is to have, and the target is that of the group's epoch.
-    pub fn is_settled(&self) -> bool {
+    /// Why somebody has not what it is to have, or the target is not that of the group's epoch.
+    pub fn unsettled(&self) -> Option<String> {
+        if self.group_epoch != self.assignment_epoch {
+            return Some(format!("assignment epoch {} of {}", self.assignment_epoch, self.group_epoch));
+        }
         let nothing = TaskAssignment::default();
-        self.group_epoch == self.assignment_epoch
-            && self.members.keys().all(|id| {
-                self.current.get(id).is_some_and(|current| {
-                    current.epoch == self.assignment_epoch
-                        && current.pending.is_empty()
-                        && current.assigned == *self.targets.get(id).unwrap_or(&nothing)
-                })
-            })
+        self.members.keys().find_map(|id| {
+            let target = self.targets.get(id).unwrap_or(&nothing);
+            let Some(current) = self.current.get(id) else { return Some(format!("{id} has no assignment")) };
+            let settled = current.epoch == self.assignment_epoch && current.pending.is_empty();
+            (!settled || current.assigned != *target)
+                .then(|| format!("{id} is to have {target:?}, and has {current:?}"))
+        })
     }
 
     /// All active tasks of the present assignments.

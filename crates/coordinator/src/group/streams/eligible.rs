@@ -7,7 +7,7 @@ use wire::KStr;
 
 use super::member::Member;
 use super::topology::Topology;
-use crate::assign::{StreamsInput, StreamsTarget, TaskAssignment, TaskId, TaskSet, insert_task, tasks_of};
+use crate::assign::{StreamsInput, StreamsTarget, TaskAssignment, TaskId, TaskSet, insert_task, remove_task, tasks_of};
 
 /// Subtopologies by member that may not run all of them.
 pub(super) type Restricted = BTreeMap<KStr, BTreeSet<KStr>>;
@@ -48,7 +48,7 @@ pub(super) fn forget_foreign(input: &mut StreamsInput, restricted: &Restricted) 
 }
 
 /// Moves active tasks away from members that may not run them: to where they run now, else to the member with the fewest.
-/// Their standbys there are dropped. A task that nobody may run is left out.
+/// Standbys in the process where a task finds its home are dropped. A task that nobody may run is left out.
 pub(super) fn enforce(target: &mut StreamsTarget, input: &StreamsInput, restricted: &Restricted) {
     if restricted.is_empty() {
         return;
@@ -81,13 +81,65 @@ pub(super) fn enforce(target: &mut StreamsTarget, input: &StreamsInput, restrict
             let able = target.iter().filter(|(member_id, _)| may_run(member_id, &task));
             able.min_by_key(|(id, tasks)| (count(&tasks.active), *id)).map(|(id, _)| id.clone())
         });
-        if let Some(tasks) = new_home.and_then(|id| target.get_mut(&id)) {
-            crate::assign::remove_task(&mut tasks.standby, &task);
+        let Some(new_home) = new_home else { continue };
+        for member_id in process_of(input, &new_home) {
+            if let Some(tasks) = target.get_mut(member_id) {
+                remove_task(&mut tasks.standby, &task);
+            }
+        }
+        if let Some(tasks) = target.get_mut(&new_home) {
             insert_task(&mut tasks.active, &task);
         }
     }
 }
 
+/// The members of the process that a member belongs to.
+fn process_of<'a>(input: &'a StreamsInput, member_id: &KStr) -> impl Iterator<Item = &'a KStr> {
+    let member = input.members.iter().find(|member| member.member_id == *member_id);
+    let process_id = member.map(|member| &member.process_id);
+    let same = input.members.iter().filter(move |other| process_id == Some(&other.process_id));
+    same.map(|member| &member.member_id)
+}
+
 fn count(tasks: &TaskSet) -> usize {
     tasks.values().map(BTreeSet::len).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::assign::StreamsMember;
+
+    fn tasks(of: &[(&'static str, i32)]) -> TaskSet {
+        let mut set = TaskSet::new();
+        for (id, partition) in of {
+            insert_task(&mut set, &TaskId { subtopology: KStr::from(*id), partition: *partition });
+        }
+        set
+    }
+
+    #[test]
+    fn no_standby_is_left_in_the_process_where_a_task_finds_its_home() {
+        let member = |id, process| StreamsMember {
+            member_id: KStr::from(id),
+            process_id: KStr::from(process),
+            ..StreamsMember::default()
+        };
+        let input = StreamsInput {
+            members: vec![member("a1", "a"), member("a2", "a"), member("old", "b"), member("c1", "c")],
+            ..StreamsInput::default()
+        };
+        let of =
+            |active, standby| TaskAssignment { active: tasks(active), standby: tasks(standby), ..Default::default() };
+        let mut target = StreamsTarget::from([
+            (KStr::from("a1"), of(&[("0", 1)], &[("0", 0)])),
+            (KStr::from("a2"), of(&[], &[])),
+            (KStr::from("old"), of(&[("0", 0)], &[("0", 1)])),
+            (KStr::from("c1"), of(&[("0", 2)], &[])),
+        ]);
+        enforce(&mut target, &input, &Restricted::from([(KStr::from("old"), BTreeSet::new())]));
+        assert_eq!(target["a2"].active, tasks(&[("0", 0)]));
+        assert_eq!(target["a1"], of(&[("0", 1)], &[]), "the other member of the process");
+        assert_eq!(target["old"], TaskAssignment::default());
+    }
 }
