@@ -251,8 +251,11 @@ impl PartitionLog {
         for (place, (count, size)) in groups.iter().enumerate() {
             let base = job.sources[at].base;
             let final_path = |suffix: &str| job.dir.join(format!("{}.{suffix}", stem(base)));
-            // The log last: its name decides.
+            // The log last, when the others are durable: its name decides.
             for suffix in SUFFIXES.iter().rev() {
+                if *suffix == "log" {
+                    fs.sync_dir(&job.dir)?;
+                }
                 let cleaned = cleaned_path(&job.dir, base, suffix);
                 files.forget(&cleaned);
                 fs.rename(&cleaned, &swap_path(&final_path(suffix)))?;
@@ -265,10 +268,7 @@ impl PartitionLog {
                 let mut doomed = self.shared.doomed.lock().unwrap_or_else(PoisonError::into_inner);
                 doomed.extend(renamed.into_iter().map(|path| (doomed_at, path)));
             }
-            for suffix in SUFFIXES.iter().rev() {
-                let path = final_path(suffix);
-                fs.rename(&swap_path(&path), &path)?;
-            }
+            put_in_place(fs, &job.dir, base)?;
             inner.segments.insert(place, Segment::existing(&job.dir, base, *size, job.cleaner.now_ms));
             report.bytes_after += size;
             inner.dir_changed = true;
@@ -324,9 +324,9 @@ pub(crate) fn finish_swaps(fs: &dyn Fs, dir: &Path, entries: &[DirEntry]) -> io:
             fs.remove_file(&dir.join(format!("{name}.swap")))?;
         }
     }
-    for stem in decided {
-        let Ok(base) = stem.parse::<i64>() else { continue };
-        let log = dir.join(format!("{stem}.log.swap"));
+    for name in decided {
+        let Ok(base) = name.parse::<i64>() else { continue };
+        let log = dir.join(format!("{name}.log.swap"));
         let end = end_of(fs.open(&log, OpenMode::Existing)?, base)?;
         // The old segments that it replaces. One that lies behind its last batch may stay: it holds old values, nothing wrong.
         for entry in entries {
@@ -336,13 +336,7 @@ pub(crate) fn finish_swaps(fs: &dyn Fs, dir: &Path, entries: &[DirEntry]) -> io:
                 fs.remove_file(&dir.join(&entry.name))?;
             }
         }
-        for suffix in SUFFIXES.iter().rev() {
-            let path = dir.join(format!("{stem}.{suffix}"));
-            match fs.rename(&swap_path(&path), &path) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-                _ => {}
-            }
-        }
+        put_in_place(fs, dir, base)?;
     }
     if !swaps.is_empty() {
         fs.sync_dir(dir)?;
@@ -350,9 +344,26 @@ pub(crate) fn finish_swaps(fs: &dyn Fs, dir: &Path, entries: &[DirEntry]) -> io:
     Ok(!swaps.is_empty())
 }
 
+/// Gives decided files their final names. The log is last, and only when all else is durable: its `.swap` name says that there is
+/// something to finish, and that must not be lost while an old segment or index is still there.
+fn put_in_place(fs: &dyn Fs, dir: &Path, base: i64) -> io::Result<()> {
+    for suffix in SUFFIXES.iter().rev() {
+        if *suffix == "log" {
+            fs.sync_dir(dir)?;
+        }
+        let path = dir.join(format!("{}.{suffix}", stem(base)));
+        match fs.rename(&swap_path(&path), &path) {
+            // A crash came between.
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
 fn end_of(file: Arc<dyn File>, base: i64) -> io::Result<i64> {
     let size = file.len()?;
-    let mut scanner = Scanner::new(file, 0, size, false);
+    let mut scanner = Scanner::new(file, 0, size, true);
     let mut end = base;
     loop {
         match scanner.next() {

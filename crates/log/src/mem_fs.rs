@@ -1,7 +1,8 @@
 //! A file system in memory that can crash, fail and fill up, for tests and simulations.
 //!
 //! What was synced survives a crash. Of the rest, any part may: each 512-byte block of a file, its length, and every entry of a
-//! directory is taken from before or after, as a seeded choice says.
+//! directory is taken from before or after, as a seeded choice says; both names of a renamed file alike, since no file system
+//! loses a file in a rename.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -36,6 +37,8 @@ struct Disk {
     /// As of the last sync of each directory.
     synced_files: BTreeMap<PathBuf, Arc<Mutex<Node>>>,
     synced_dirs: BTreeSet<PathBuf>,
+    /// Renames of files since then.
+    renames: Vec<(PathBuf, PathBuf)>,
     locked: BTreeSet<PathBuf>,
     faults: Faults,
     used: u64,
@@ -88,6 +91,11 @@ impl MemFs {
         lock(&self.state).now_ms = now_ms;
     }
 
+    /// Bytes that all files have together.
+    pub fn used(&self) -> u64 {
+        lock(&self.state).used
+    }
+
     /// Number of file syncs so far.
     pub fn syncs(&self) -> u64 {
         lock(&self.state).syncs
@@ -105,10 +113,17 @@ impl MemFs {
             }
         }
         let paths: BTreeSet<&PathBuf> = disk.files.keys().chain(disk.synced_files.keys()).collect();
+        let mut kept: BTreeMap<&PathBuf, bool> = BTreeMap::new();
+        for (from, to) in &disk.renames {
+            let keep = kept.get(from).copied().unwrap_or_else(|| chance.flip());
+            kept.insert(from, keep);
+            kept.insert(to, keep);
+        }
         for path in paths {
             let (now, synced) = (disk.files.get(path), disk.synced_files.get(path));
             let same = matches!((now, synced), (Some(a), Some(b)) if Arc::ptr_eq(a, b));
-            let chosen = if same || chance.flip() { now } else { synced };
+            let keep = same || kept.get(path).copied().unwrap_or_else(|| chance.flip());
+            let chosen = if keep { now } else { synced };
             let parent_is_there = path.parent().is_none_or(|parent| after.dirs.contains(parent));
             if let Some(node) = chosen.filter(|_| parent_is_there) {
                 let content = survivors(&lock(node), &mut chance);
@@ -130,6 +145,7 @@ impl MemFs {
             dirs: disk.dirs.clone(),
             synced_files: disk.synced_files.clone(),
             synced_dirs: disk.synced_dirs.clone(),
+            renames: disk.renames.clone(),
             used: disk.used,
             now_ms: disk.now_ms,
             ..Disk::default()
@@ -286,6 +302,7 @@ impl Fs for MemFs {
             return Ok(());
         }
         let node = disk.files.remove(from).ok_or(io::ErrorKind::NotFound)?;
+        disk.renames.push((from.to_path_buf(), to.to_path_buf()));
         if let Some(replaced) = disk.files.insert(to.to_path_buf(), node) {
             disk.used = disk.used.saturating_sub(lock(&replaced).content.len() as u64);
         }
@@ -318,6 +335,7 @@ impl Fs for MemFs {
         let files: Vec<_> =
             disk.files.iter().filter(|(path, _)| in_dir(path)).map(|(p, n)| (p.clone(), n.clone())).collect();
         let dirs: Vec<_> = disk.dirs.iter().filter(|path| in_dir(path)).cloned().collect();
+        disk.renames.retain(|(from, _)| !in_dir(from));
         disk.synced_files.retain(|path, _| !in_dir(path));
         disk.synced_files.extend(files);
         disk.synced_dirs.retain(|path| !in_dir(path));

@@ -350,7 +350,7 @@ fn load_producers(log: &PartitionLog, inner: &mut Inner, snapshots: &BTreeSet<i6
         let position = segment.position_before(files, from).map_err(io)?;
         let file = segment.file(files).map_err(io)?;
         let position = if is_batch_at(&*file, position, segment.size, from.max(segment.base)) { position } else { 0 };
-        let mut scanner = Scanner::new(file, position, segment.size, false);
+        let mut scanner = Scanner::new(file, position, segment.size, true);
         loop {
             let batch = match scanner.next() {
                 Ok(Some(batch)) => batch,

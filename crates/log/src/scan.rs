@@ -50,6 +50,23 @@ impl Scanner {
             return Ok(None);
         }
         let position = self.position;
+        let header = match self.check() {
+            Ok(header) => header,
+            // A read may go wrong where the disk is sound, and who finds damage may cut off what was promised: look again.
+            Err(ScanError::Damaged { .. }) => {
+                self.buf.clear();
+                self.check()?
+            }
+            Err(error) => return Err(error),
+        };
+        self.position += header.size() as u64;
+        let start = (position - self.buf_start) as usize;
+        Ok(Some(Scanned { position, header, bytes: &self.buf[start..start + header.size()] }))
+    }
+
+    /// The header of the batch at the present position, of which every byte is in the buffer.
+    fn check(&mut self) -> Result<BatchHeader, ScanError> {
+        let position = self.position;
         self.fill(HEADER_LEN.min((self.end - position) as usize))?;
         let damaged = |reason: String| ScanError::Damaged { position, reason };
         let start = (position - self.buf_start) as usize;
@@ -67,13 +84,13 @@ impl Scanner {
         if self.verify && batch_crc(bytes) != header.crc {
             return Err(damaged("wrong checksum".to_owned()));
         }
-        self.position += size as u64;
-        Ok(Some(Scanned { position, header, bytes }))
+        Ok(header)
     }
 
     /// Makes `need` bytes from the present position available, if the file has them.
     fn fill(&mut self, need: usize) -> Result<(), ScanError> {
-        let start = (self.position - self.buf_start) as usize;
+        // An empty buffer begins anywhere.
+        let start = if self.buf.is_empty() { 0 } else { (self.position - self.buf_start) as usize };
         if self.buf.len().saturating_sub(start) >= need {
             return Ok(());
         }

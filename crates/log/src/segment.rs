@@ -244,7 +244,7 @@ impl Segment {
         if self.size == 0 {
             return Ok(None);
         }
-        let mut scanner = Scanner::new(self.file(files).map_err(ScanError::Io)?, position, self.size, false);
+        let mut scanner = Scanner::new(self.file(files).map_err(ScanError::Io)?, position, self.size, true);
         while let Some(batch) = scanner.next()? {
             if wanted(&batch.header) {
                 return Ok(Some((batch.position, batch.header)));

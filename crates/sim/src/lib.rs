@@ -1,12 +1,14 @@
 //! Tests of the coordinator from outside. Nothing of this is part of the product.
 //!
 //! [`simulation`]: seeded runs of members against the real coordinator, in virtual time, with everything going wrong that
-//! can, and checkers for what has to hold all the same.
+//! can, and checkers for what has to hold all the same. [`disk`]: the same idea for what lies below: real logs on a disk that
+//! goes wrong, with the transaction coordinator and offsets on them.
 
 mod answers;
 mod app;
 mod broker;
 pub mod checkers;
+pub mod disk;
 mod event;
 mod lifecycle;
 mod log;
