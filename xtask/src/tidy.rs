@@ -12,7 +12,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("crates/coordinator", &["wire"]),
     ("crates/load", &["client", "wire"]),
     ("crates/log", &["wire"]),
-    ("crates/millstream", &["client", "server"]),
+    ("crates/millstream", &["client", "server", "wire"]),
     ("crates/server", &["coordinator", "log", "wire"]),
     ("crates/sim", &["coordinator", "log", "wire"]),
     ("crates/wire", &[]),

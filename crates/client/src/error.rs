@@ -22,6 +22,8 @@ pub enum ClientError {
     FrameSize(i32),
     #[error("the answer belongs to another request")]
     Correlation,
+    #[error("the answer is not complete: {0}")]
+    Incomplete(&'static str),
     #[error("{code}{}", .message.as_deref().map(|m| format!(": {m}")).unwrap_or_default())]
     Kafka { code: ErrorCode, message: Option<String> },
 }
@@ -32,6 +34,14 @@ impl ClientError {
         match ErrorCode::from_code(code) {
             ErrorCode::None => Ok(()),
             code => Err(ClientError::Kafka { code, message: message.map(str::to_owned) }),
+        }
+    }
+
+    /// The broker's error code, if it was the broker that refused.
+    pub fn code(&self) -> Option<ErrorCode> {
+        match self {
+            ClientError::Kafka { code, .. } => Some(*code),
+            _ => None,
         }
     }
 

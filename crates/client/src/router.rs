@@ -1,4 +1,5 @@
-//! Several brokers: who coordinates a group, and what to do when the answer is "not now" or "not here".
+//! Several brokers: who coordinates a group, who leads a partition, and what to do when the answer is "not now" or "not
+//! here".
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -6,7 +7,7 @@ use std::time::Duration;
 use wire::messages::find_coordinator_request::FindCoordinatorRequest;
 use wire::messages::metadata_request::MetadataRequest;
 use wire::messages::metadata_response::MetadataResponse;
-use wire::{KStr, Request};
+use wire::{ApiKey, KStr, Request};
 
 use crate::connection::Connection;
 use crate::error::ClientError;
@@ -35,6 +36,11 @@ impl Client {
         }
     }
 
+    /// How long an answer may take.
+    pub fn timeout(&self) -> Duration {
+        self.timeout
+    }
+
     /// A connection to the first broker of the list that answers.
     pub async fn any(&mut self) -> Result<&mut Connection, ClientError> {
         let mut last = None;
@@ -60,23 +66,33 @@ impl Client {
         })
     }
 
+    /// Whether the cluster has an API at all.
+    pub async fn offers(&mut self, key: ApiKey) -> Result<bool, ClientError> {
+        Ok(self.any().await?.offers(key))
+    }
+
     /// Sends a request to any broker.
     pub async fn call<R: Request>(&mut self, request: &R) -> Result<R::Response, ClientError> {
-        let mut backoff = BACKOFF;
-        let mut attempt = 1;
+        let mut retry = Retry::default();
         loop {
-            let connection = self.any().await?;
-            let address = connection.address().to_owned();
-            let outcome = connection.call(request).await;
-            if outcome.is_err() {
-                self.connections.remove(&address);
-            }
+            let address = self.any().await?.address().to_owned();
+            let outcome = self.send(&address, request, i16::MAX).await;
             let again = outcome.as_ref().err().is_some_and(ClientError::is_retriable);
-            if !again || attempt == ATTEMPTS {
+            if !again || !retry.wait().await {
                 return outcome;
             }
-            attempt += 1;
-            wait(&mut backoff).await;
+        }
+    }
+
+    /// Sends a request to one broker. A connection that broke since it was last used is opened anew.
+    pub async fn call_broker<R: Request>(&mut self, address: &str, request: &R) -> Result<R::Response, ClientError> {
+        let mut retry = Retry::default();
+        loop {
+            let outcome = self.send(address, request, i16::MAX).await;
+            let again = outcome.as_ref().err().is_some_and(ClientError::is_retriable);
+            if !again || !retry.wait().await {
+                return outcome;
+            }
         }
     }
 
@@ -88,29 +104,30 @@ impl Client {
         request: &R,
         error_of: impl Fn(&R::Response) -> i16,
     ) -> Result<R::Response, ClientError> {
-        let mut backoff = BACKOFF;
-        let mut attempt = 1;
+        self.call_coordinator_up_to(group_id, request, i16::MAX, error_of).await
+    }
+
+    /// The same in version `newest` at most, for requests whose later versions name topics by id only.
+    pub async fn call_coordinator_up_to<R: Request>(
+        &mut self,
+        group_id: &str,
+        request: &R,
+        newest: i16,
+        error_of: impl Fn(&R::Response) -> i16,
+    ) -> Result<R::Response, ClientError> {
+        let mut retry = Retry::default();
         loop {
             let outcome = match self.coordinator(group_id).await {
-                Ok(address) => {
-                    let connection = self.at(&address).await?;
-                    let outcome = connection.call(request).await;
-                    if outcome.is_err() {
-                        self.connections.remove(&address);
-                    }
-                    outcome
-                }
+                Ok(address) => self.send(&address, request, newest).await,
                 Err(error) => Err(error),
             };
             let again = match &outcome {
                 Ok(response) => ClientError::check(error_of(response), None).err().is_some_and(|e| e.is_retriable()),
                 Err(error) => error.is_retriable(),
             };
-            if !again || attempt == ATTEMPTS {
+            if !again || !retry.wait().await {
                 return outcome;
             }
-            attempt += 1;
-            wait(&mut backoff).await;
         }
     }
 
@@ -145,6 +162,22 @@ impl Client {
         self.call(&request).await
     }
 
+    /// `host:port` of every broker.
+    pub async fn brokers(&mut self) -> Result<Vec<String>, ClientError> {
+        let metadata = self.metadata(Some(&[])).await?;
+        Ok(metadata.brokers.iter().map(|broker| format!("{}:{}", broker.host, broker.port)).collect())
+    }
+
+    async fn send<R: Request>(&mut self, address: &str, request: &R, newest: i16) -> Result<R::Response, ClientError> {
+        let connection = self.at(address).await?;
+        let version = connection.version_of::<R>()?.min(newest);
+        let outcome = connection.call_at(request, version).await;
+        if outcome.is_err() {
+            self.connections.remove(address);
+        }
+        outcome
+    }
+
     async fn ensure(&mut self, address: &str) -> Result<(), ClientError> {
         if !self.connections.contains_key(address) {
             let connection = Connection::open(address, &self.client_id, self.timeout).await?;
@@ -154,7 +187,27 @@ impl Client {
     }
 }
 
-async fn wait(backoff: &mut Duration) {
-    tokio::time::sleep(*backoff).await;
-    *backoff = (*backoff * 2).min(BACKOFF_MAX);
+/// Counts attempts and grows the time between them.
+struct Retry {
+    attempt: u32,
+    backoff: Duration,
+}
+
+impl Default for Retry {
+    fn default() -> Self {
+        Retry { attempt: 1, backoff: BACKOFF }
+    }
+}
+
+impl Retry {
+    /// False when it was the last attempt, else after a pause.
+    async fn wait(&mut self) -> bool {
+        if self.attempt == ATTEMPTS {
+            return false;
+        }
+        self.attempt += 1;
+        tokio::time::sleep(self.backoff).await;
+        self.backoff = (self.backoff * 2).min(BACKOFF_MAX);
+        true
+    }
 }

@@ -7,6 +7,8 @@ use anyhow::Context;
 use server::config::{self, ServerConfig, Sources};
 use tokio::signal::unix::{SignalKind, signal};
 
+use crate::failure::{Failure, Kind, usage};
+
 /// More threads than this do not make a broker faster; fewer than two let one slow request delay all others.
 const WORKERS: std::ops::RangeInclusive<usize> = 2..=8;
 /// Threads for assignors, loading and files.
@@ -67,7 +69,7 @@ fn named(addresses: &[String]) -> String {
 }
 
 /// Serves until SIGTERM or SIGINT.
-pub fn run(args: Args) -> anyhow::Result<()> {
+pub fn run(args: Args) -> Result<(), Failure> {
     let filter = tracing_subscriber::EnvFilter::try_from_default_env().unwrap_or_else(|_| "info".into());
     tracing_subscriber::fmt()
         .with_ansi(std::io::stderr().is_terminal())
@@ -75,9 +77,10 @@ pub fn run(args: Args) -> anyhow::Result<()> {
         .with_target(false)
         .with_writer(std::io::stderr)
         .init();
-    let (values, findings) = config::load(&args.sources()?)?;
+    let sources = args.sources().map_err(|error| Failure { kind: Kind::Usage, error })?;
+    let (values, findings) = config::load(&sources).map_err(usage)?;
     findings.log();
-    let config = ServerConfig::from_values(values)?;
+    let config = ServerConfig::from_values(values).map_err(usage)?;
     let open_files = server::raise_open_files_limit();
     tracing::debug!("up to {open_files} open files");
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
@@ -88,7 +91,7 @@ pub fn run(args: Args) -> anyhow::Result<()> {
         .enable_all()
         .build()
         .context("cannot start threads")?;
-    runtime.block_on(serve(config))
+    Ok(runtime.block_on(serve(config))?)
 }
 
 async fn serve(config: ServerConfig) -> anyhow::Result<()> {
