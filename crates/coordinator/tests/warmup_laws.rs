@@ -23,6 +23,7 @@ struct Scene {
     max_warmups: usize,
     acceptable_lag: i64,
     now_ms: u64,
+    patience_ms: u64,
     warmups: Warmups,
 }
 
@@ -78,6 +79,7 @@ impl Scene {
             max_warmups: 2,
             acceptable_lag: 10,
             now_ms: 0,
+            patience_ms: PATIENCE_MS,
             warmups: Warmups::default(),
         }
     }
@@ -98,7 +100,7 @@ impl Scene {
             max_warmups: self.max_warmups,
             acceptable_lag: self.acceptable_lag,
             now_ms: self.now_ms,
-            patience_ms: PATIENCE_MS,
+            patience_ms: self.patience_ms,
             previous: &self.warmups,
         });
         self.warmups = refined.warmups.clone();
@@ -290,6 +292,33 @@ fn a_warmup_that_gets_no_closer_is_given_up_at_its_deadline() {
     assert_eq!(refined.target, scene.target);
     assert_eq!(refined.finished, [(task("0_0"), "b".into(), Finish::Deadline)]);
     assert_eq!(refined.warmups.next_deadline_ms(), None);
+}
+
+/// An end that is not known is not a lag, and an offset that moves without one is progress.
+#[test]
+fn a_warmup_whose_end_nobody_knows_is_done_when_its_offset_stands_still() {
+    let mut scene = Scene::new(&["a/p: 0_0 -> ", "b/q: -> 0_0"]);
+    scene.patience_ms = 600_000;
+    let refined = scene.refine();
+    scene.carry_out(&refined);
+    for (now_ms, offset, end, deadline_ms) in [
+        (1_000, 0, i64::MAX, 6_000),
+        (2_000, 0, i64::MAX, 6_000),
+        (3_000, 7, i64::MAX, 8_000),
+        (4_000, 7, 50_000, 604_000),
+        (5_000, 7, i64::MAX, 10_000),
+        (9_999, 7, i64::MAX, 10_000),
+    ] {
+        scene.now_ms = now_ms;
+        scene.report("b", "0_0", offset, Some(end));
+        let refined = scene.refine();
+        assert_eq!(shown(&refined.target), ["a: 0_0 |  | ", "b:  |  | 0_0"], "at {now_ms}");
+        assert_eq!(refined.warmups.next_deadline_ms(), Some(deadline_ms), "at {now_ms}");
+    }
+    scene.now_ms = 10_000;
+    let refined = scene.refine();
+    assert_eq!(refined.target, scene.target);
+    assert_eq!(refined.finished, [(task("0_0"), "b".into(), Finish::CaughtUp)]);
 }
 
 #[test]

@@ -22,6 +22,13 @@ use super::{
 };
 use crate::map::Map;
 
+/// The client of Kafka 4.4 learns where a changelog ends with the first records it restores. Of one that is empty, or that
+/// its disk has already, it never knows, and says so ([`UNKNOWN`]). When its offset stands still for so long meanwhile
+/// there is nothing to restore. Five reports at the interval that members are asked for during a warm-up.
+const STANDSTILL_MS: u64 = 5_000;
+/// How members report an offset that they do not know.
+const UNKNOWN: i64 = i64::MAX;
+
 /// What a refinement is made from.
 pub struct WarmupInput<'a> {
     /// As for the assignor, with the present assignments and reports; members by id, ascending.
@@ -92,6 +99,8 @@ pub enum Stage {
     Warming {
         /// Lowest lag reported so far.
         lag: Option<i64>,
+        /// The offset it has while the end is not known to the one that restores it.
+        standing_at: Option<i64>,
         deadline_ms: u64,
     },
     /// Let go: it stays so until the new owner runs the task or the target changes.
@@ -122,7 +131,7 @@ pub struct Refined {
 /// - Stateless tasks, tasks that stay, and tasks that move inside a process go where the target has them.
 /// - A task whose new owner cannot report its offsets moves at once.
 /// - Any other stateful task stays with its present owner until a member of the new owner's process lags by at most
-///   `acceptable_lag`, or until the deadline. Meanwhile the new owner has a warm-up, at most `max_warmups` in the
+///   `acceptable_lag`, or has nothing to restore, or until the deadline. Meanwhile the new owner has a warm-up, at most `max_warmups` in the
 ///   group; a standby or warm-up that its process holds already takes the place of one.
 /// - A task that nobody runs goes to the member with the least lag, and is warmed up from there.
 /// - The process that runs a task meanwhile holds no second copy of it.
@@ -253,10 +262,11 @@ impl<'a> Present<'a> {
             return Ok(None);
         }
         match previous {
-            Some(Stage::Warming { lag: lowest, deadline_ms })
+            Some(Stage::Warming { lag: lowest, standing_at, deadline_ms })
                 if self.input.now_ms >= deadline_ms && !fell(lag, lowest) =>
             {
-                Ok(Some(Finish::Deadline))
+                let stood_still = standing_at.is_some() && standing_at == self.standing_at(task, to);
+                Ok(Some(if stood_still { Finish::CaughtUp } else { Finish::Deadline }))
             }
             _ => Err(owner),
         }
@@ -273,11 +283,18 @@ impl<'a> Present<'a> {
     /// reported nothing counts as at offset 0.
     fn furthest(&self, task: &TaskId, to: &StreamsMember) -> Option<&'a StreamsMember> {
         let standing =
-            |member: &StreamsMember| (member.task_offsets.get(task).copied().unwrap_or(0), holds(member, task));
+            |member: &StreamsMember| (known(member.task_offsets.get(task)).unwrap_or(0), holds(member, task));
         let copies = self.copies.get(task)?;
         let own = copies.iter().filter(|each| each.process_id == to.process_id).map(|each| standing(each)).max();
         let best = copies.iter().copied().max_by_key(|each| (standing(each), Reverse(&each.member_id)))?;
         (Some(standing(best)) > own).then_some(best)
+    }
+
+    /// Where the copy in the new owner's process is, if the one that restores it does not know how far it has to go.
+    fn standing_at(&self, task: &TaskId, to: &StreamsMember) -> Option<i64> {
+        let copies = self.copies.get(task)?.iter().filter(|member| member.process_id == to.process_id);
+        let of_unknown_end = copies.filter(|member| member.task_end_offsets.get(task) == Some(&UNKNOWN));
+        of_unknown_end.filter_map(|member| known(member.task_offsets.get(task))).max()
     }
 
     /// A standby or warm-up that the new owner's process holds already, the new owner's own before others.
@@ -346,13 +363,23 @@ impl<'a> Present<'a> {
         let tasks = refined.target.entry(holder.member_id.clone()).or_default();
         insert_task(if role == Role::Standby { &mut tasks.standby } else { &mut tasks.warmup }, &held.task);
         let lag = self.lowest_lag(&held.task, held.to);
+        let standing_at = self.standing_at(&held.task, held.to).filter(|_| lag.is_none());
         let stage = match self.previous(&held.task, held.to) {
-            Some(stage @ Stage::Warming { lag: lowest, .. }) if !fell(lag, lowest) => stage,
+            Some(stage @ Stage::Warming { lag: lowest, standing_at: before, .. })
+                if !fell(lag, lowest) && standing_at == before =>
+            {
+                stage
+            }
             previous => {
                 if !matches!(previous, Some(Stage::Warming { .. })) {
                     refined.started.push((held.task.clone(), held.to.member_id.clone()));
                 }
-                Stage::Warming { lag, deadline_ms: self.input.now_ms.saturating_add(self.input.patience_ms) }
+                let patience_ms = match standing_at {
+                    Some(_) => STANDSTILL_MS.min(self.input.patience_ms),
+                    None => self.input.patience_ms,
+                };
+                let deadline_ms = self.input.now_ms.saturating_add(patience_ms);
+                Stage::Warming { lag, standing_at, deadline_ms }
             }
         };
         let warming = Move { to: held.to.member_id.clone(), stage };
@@ -377,8 +404,12 @@ fn fell(lag: Option<i64>, lowest: Option<i64>) -> bool {
 
 /// What is missing of the state; unknown unless both ends were reported.
 fn reported_lag(member: &StreamsMember, task: &TaskId) -> Option<i64> {
-    let (offset, end) = (member.task_offsets.get(task)?, member.task_end_offsets.get(task)?);
-    Some(end.saturating_sub(*offset).max(0))
+    let (offset, end) = (known(member.task_offsets.get(task))?, known(member.task_end_offsets.get(task))?);
+    Some(end.saturating_sub(offset).max(0))
+}
+
+fn known(reported: Option<&i64>) -> Option<i64> {
+    reported.copied().filter(|offset| *offset != UNKNOWN)
 }
 
 /// As standby or warm-up.

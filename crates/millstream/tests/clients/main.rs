@@ -5,4 +5,5 @@ mod conformance;
 mod exactly_once;
 mod java;
 mod kill_and_restart;
+mod settled;
 mod streams_application;

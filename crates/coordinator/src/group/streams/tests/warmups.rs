@@ -103,6 +103,20 @@ fn a_warm_up_without_progress_is_over_at_its_deadline() {
     assert_eq!(app.clients["m2"].active.len(), 1);
 }
 
+/// What a stock client reports of a changelog that is empty: offset 0, and an end that it does not know.
+#[test]
+fn a_warm_up_that_has_nothing_to_restore_does_not_wait_for_the_deadline() {
+    let mut app = warm(2);
+    app.end_offset = i64::MAX;
+    app.restore_per_ms = 0;
+    alone(&mut app);
+    app.join("m2", "p2");
+    app.run_for(4_000);
+    assert_eq!(app.clients["m2"].active.len(), 0, "its first records may still be on the way");
+    app.settle(20_000);
+    assert_eq!(app.clients["m2"].active.len(), 1);
+}
+
 #[test]
 fn a_warm_up_that_makes_progress_is_given_the_time_it_needs() {
     let mut app = warm(2);
