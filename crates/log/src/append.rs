@@ -203,7 +203,7 @@ impl PartitionLog {
     fn roll_if_needed(&self, inner: &mut Inner, config: &LogConfig, next: &NextAppend) -> Result<(), Failure> {
         let limits = RollLimits {
             segment_bytes: u64::from(config.segment_bytes).min(i32::MAX as u64),
-            segment_ms: config.segment_ms,
+            segment_ms: config.segment_ms - self.jitter_ms(config, inner.active().base),
             index_bytes: u64::from(config.segment_index_bytes),
         };
         let must = inner.active().must_roll(&self.shared.files, next, &limits);
@@ -211,6 +211,17 @@ impl PartitionLog {
             roll(inner, &self.shared, next.now_ms);
         }
         Ok(())
+    }
+
+    /// What is taken off the age of the segment that begins at `base`: any number, but always the same for a segment, and another
+    /// one for its neighbours.
+    fn jitter_ms(&self, config: &LogConfig, base: i64) -> i64 {
+        let most = config.segment_jitter_ms.min(config.segment_ms);
+        let place = self.tp.topic.bytes().chain(self.tp.partition.to_be_bytes()).chain(base.to_be_bytes());
+        // FNV-1a
+        let hash =
+            place.fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3));
+        (hash >> 1).checked_rem(most.max(0) as u64).unwrap_or(0) as i64
     }
 
     /// Sees to it that what was appended becomes visible and durable as the policy says.

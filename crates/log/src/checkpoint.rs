@@ -11,6 +11,10 @@ use crate::types::{TopicId, TopicPartition};
 const LIMIT: u64 = 256 << 20;
 pub(crate) const RECOVERY_POINTS: &str = "recovery-point-offset-checkpoint";
 pub(crate) const LOG_STARTS: &str = "log-start-offset-checkpoint";
+/// Up to where each partition is compacted.
+pub(crate) const CLEANED: &str = "cleaner-offset-checkpoint";
+/// High watermarks. Written at a clean end only, for Kafka: here they follow from the log.
+pub(crate) const HIGH_WATERMARKS: &str = "replication-offset-checkpoint";
 pub(crate) const LEADER_EPOCHS: &str = "leader-epoch-checkpoint";
 pub(crate) const PARTITION_METADATA: &str = "partition.metadata";
 

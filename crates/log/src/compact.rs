@@ -6,6 +6,7 @@
 use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 
 use bytes::Bytes;
@@ -275,6 +276,7 @@ impl PartitionLog {
             at += count;
         }
         inner.cleaned_to = report.cleaned_to;
+        self.cleaned.store(report.cleaned_to, Ordering::Release);
         inner.tail.forget_before(job.sources.last().map_or(0, |source| source.next));
         Ok(report)
     }

@@ -25,6 +25,8 @@ pub struct LogConfig {
     pub segment_bytes: u32,
     /// `segment.ms`
     pub segment_ms: i64,
+    /// `segment.jitter.ms`: up to so much less than `segment_ms`, differently for each segment, so that not all begin anew together.
+    pub segment_jitter_ms: i64,
     /// `segment.index.bytes`: the offset index never gets larger, a full one rolls the segment.
     pub segment_index_bytes: u32,
     /// `index.interval.bytes`
@@ -70,6 +72,7 @@ impl Default for LogConfig {
         LogConfig {
             segment_bytes: 1 << 30,
             segment_ms: 604_800_000,
+            segment_jitter_ms: 0,
             segment_index_bytes: 10 << 20,
             index_interval_bytes: 4096,
             retention_bytes: -1,

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError, RwLock};
 use std::thread::JoinHandle;
 
-use crate::checkpoint::{self, LOG_STARTS, RECOVERY_POINTS};
+use crate::checkpoint::{self, CLEANED, HIGH_WATERMARKS, LOG_STARTS, RECOVERY_POINTS};
 use crate::compact::CompactionReport;
 use crate::config::{DirConfig, LogConfig};
 use crate::error::{OpenError, StorageError};
@@ -152,21 +152,26 @@ impl LogDir {
         }
         let mut partitions = self.partitions.write().unwrap_or_else(PoisonError::into_inner);
         if let Some(partition) = partitions.get(tp) {
+            if ![topic_id, TopicId::default()].contains(&partition.topic_id()) {
+                let error = io::Error::from(io::ErrorKind::AlreadyExists);
+                return Err(StorageError::io(format_args!("{tp} of another topic is still there"), error));
+            }
             return Ok(partition.clone());
         }
         let fs = &*self.shared.files.fs;
         let dir = self.shared.root.join(tp.to_string());
         let made = fs.create_dir_all(&dir).and_then(|()| checkpoint::write_topic_id(fs, &dir, topic_id));
         made.map_err(|error| StorageError::io(format_args!("cannot create {tp}"), error))?;
-        let partition = PartitionLog::new(tp.clone(), topic_id, self.shared.clone(), config, 0, 0);
+        let partition = PartitionLog::new(tp.clone(), topic_id, self.shared.clone(), config, 0, 0, 0);
         partitions.insert(tp.clone(), partition.clone());
         Ok(partition)
     }
 
     /// Deletes a partition: it is closed and renamed at once, its files go after `file.delete.delay.ms`. False if there is none.
+    /// Where its directory can neither be renamed nor removed the partition stays: a new one of this name must not find its files.
     pub fn delete_partition(&self, tp: &TopicPartition) -> Result<bool, StorageError> {
-        let removed = self.partitions.write().unwrap_or_else(PoisonError::into_inner).remove(tp);
-        let Some(partition) = removed else { return Ok(false) };
+        let mut partitions = self.partitions.write().unwrap_or_else(PoisonError::into_inner);
+        let Some(partition) = partitions.get(tp).cloned() else { return Ok(false) };
         let now_ms = self.shared.clock.now_ms();
         let old = std::mem::replace(&mut *partition.lock(), State::Closed);
         let number = self.next_doomed.fetch_add(1, Ordering::Relaxed);
@@ -175,11 +180,18 @@ impl LogDir {
         let topic: String = tp.topic.chars().take(200).collect();
         let to = self.shared.root.join(format!("{topic}-{}.{:016x}{:016x}{DELETED}", tp.partition, now_ms, number));
         self.shared.files.forget_dir(&from);
-        let renamed = self.shared.files.fs.rename(&from, &to);
+        let fs = &*self.shared.files.fs;
+        if let Err(error) = fs.rename(&from, &to)
+            && fs.remove_dir_all(&from).is_err()
+        {
+            *partition.lock() = old;
+            return Err(StorageError::io(format_args!("cannot delete {tp}"), error));
+        }
+        partitions.remove(tp);
+        drop(partitions);
         if let State::Ready(mut inner) = old {
             partition.fail(std::mem::take(&mut inner.waiters).into_values().collect(), &StorageError::Closed);
         }
-        renamed.map_err(|error| StorageError::io(format_args!("cannot delete {tp}"), error))?;
         let at = now_ms.saturating_add(partition.config().file_delete_delay_ms);
         self.shared.doomed.lock().unwrap_or_else(PoisonError::into_inner).push((at, to));
         self.shared.points_changed.store(true, Ordering::Release);
@@ -255,7 +267,19 @@ impl LogDir {
                 Err(error) => failed(partition, error),
             }
         }
+        // Without it, the next start compacts once more than it would have to.
+        let cleaned = |partition: &PartitionLog| partition.cleaned.load(Ordering::Acquire);
+        if let Err(error) = self.write_offsets(CLEANED, &cleaned) {
+            tracing::warn!(%error, "cannot note what is compacted");
+        }
         done
+    }
+
+    fn write_offsets(&self, name: &str, value: &dyn Fn(&PartitionLog) -> i64) -> Result<(), StorageError> {
+        let all = self.partitions();
+        let offsets = all.iter().map(|p| (p.topic_partition().clone(), value(p))).filter(|(_, offset)| *offset > 0);
+        checkpoint::write_offsets(&*self.shared.files.fs, &self.shared.root.join(name), &offsets.collect())
+            .map_err(|error| StorageError::io(format_args!("cannot write {name}"), error))
     }
 
     /// Writes the checkpoints so that no crash brings older ones back.
@@ -329,13 +353,7 @@ impl LogDir {
             if !changed.swap(false, Ordering::AcqRel) {
                 return Ok(());
             }
-            let all = self.partitions();
-            let offsets = all.iter().map(|p| (p.topic_partition().clone(), value(p))).filter(|(_, offset)| *offset > 0);
-            let path = self.shared.root.join(name);
-            checkpoint::write_offsets(&*self.shared.files.fs, &path, &offsets.collect()).map_err(|error| {
-                changed.store(true, Ordering::Release);
-                StorageError::io(format_args!("cannot write {name}"), error)
-            })
+            self.write_offsets(name, value).inspect_err(|_| changed.store(true, Ordering::Release))
         };
         // Log starts first: a recovery point below a log start only costs reading.
         write(&self.shared.starts_changed, LOG_STARTS, &|p| p.log_start.load(Ordering::Acquire))?;
@@ -370,8 +388,15 @@ impl LogDir {
             }
         }
         self.flush_now();
+        let mut marks = BTreeMap::new();
         for partition in &partitions {
-            clean &= close_partition(partition, &self.shared.files);
+            let point = partition.recovery_point.load(Ordering::Acquire);
+            marks.insert(partition.topic_partition().clone(), point);
+            clean &= close_partition(partition, &self.shared.files, &mut marks);
+        }
+        let path = self.shared.root.join(HIGH_WATERMARKS);
+        if let Err(error) = checkpoint::write_offsets(&*self.shared.files.fs, &path, &marks) {
+            tracing::warn!(%error, "cannot write the high watermarks");
         }
         self.shared.points_changed.store(true, Ordering::Release);
         self.shared.starts_changed.store(true, Ordering::Release);
@@ -407,10 +432,12 @@ fn due(last: &AtomicI64, now_ms: i64, interval_ms: i64) -> bool {
 }
 
 /// Saves what the next opening would otherwise have to find out; false if something is not as it should be.
-fn close_partition(partition: &PartitionLog, files: &Files) -> bool {
+/// Notes its high watermark in `marks` if it is open; of the others nobody knows better than their recovery point.
+fn close_partition(partition: &PartitionLog, files: &Files, marks: &mut BTreeMap<TopicPartition, i64>) -> bool {
     let old = std::mem::replace(&mut *partition.lock(), State::Closed);
     let State::Ready(mut inner) = old else { return !matches!(old, State::Offline(_)) };
     partition.fail(std::mem::take(&mut inner.waiters).into_values().collect(), &StorageError::Closed);
+    marks.insert(partition.topic_partition().clone(), inner.high_watermark);
     let clean = inner.durable == inner.end;
     if inner.end == inner.segments[0].base && inner.segments[0].size == 0 {
         return clean;
@@ -483,6 +510,7 @@ fn find_partitions(
     let fs = &*shared.files.fs;
     let points = checkpoint::read_offsets(fs, &shared.root.join(RECOVERY_POINTS));
     let starts = checkpoint::read_offsets(fs, &shared.root.join(LOG_STARTS));
+    let cleaned = checkpoint::read_offsets(fs, &shared.root.join(CLEANED));
     let mut partitions = BTreeMap::new();
     for name in names {
         let path = shared.root.join(&name);
@@ -493,8 +521,9 @@ fn find_partitions(
         let Some(tp) = TopicPartition::parse(&name) else { continue };
         let topic_id = checkpoint::read_topic_id(fs, &path).unwrap_or_default();
         let offset = |of: &BTreeMap<TopicPartition, i64>| of.get(&tp).copied().unwrap_or(0).max(0);
-        let (point, start) = (offset(&points), offset(&starts));
-        let partition = PartitionLog::new(tp.clone(), topic_id, shared.clone(), LogConfig::default(), point, start);
+        let (point, start, cleaned) = (offset(&points), offset(&starts), offset(&cleaned));
+        let config = LogConfig::default();
+        let partition = PartitionLog::new(tp.clone(), topic_id, shared.clone(), config, point, start, cleaned);
         partitions.insert(tp, partition);
     }
     partitions

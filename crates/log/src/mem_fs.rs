@@ -22,6 +22,8 @@ pub struct Faults {
     pub fail_writes: bool,
     /// Fail every sync of a file; what it should have synced is lost in the next crash for sure.
     pub fail_syncs: bool,
+    /// Refuse to rename and to remove directories.
+    pub fail_directories: bool,
 }
 
 /// The file system; clones share it.
@@ -294,6 +296,9 @@ impl Fs for MemFs {
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
         let mut disk = lock(&self.state);
+        if disk.dirs.contains(from) && disk.faults.fail_directories {
+            return Err(io::ErrorKind::PermissionDenied.into());
+        }
         if disk.dirs.contains(from) {
             let moved = |path: &PathBuf| path.strip_prefix(from).ok().map(|rest| to.join(rest));
             disk.dirs = disk.dirs.iter().map(|path| moved(path).unwrap_or_else(|| path.clone())).collect();
@@ -318,6 +323,9 @@ impl Fs for MemFs {
 
     fn remove_dir_all(&self, path: &Path) -> io::Result<()> {
         let mut disk = lock(&self.state);
+        if disk.faults.fail_directories {
+            return Err(io::ErrorKind::PermissionDenied.into());
+        }
         if !disk.dirs.contains(path) {
             return Err(io::ErrorKind::NotFound.into());
         }

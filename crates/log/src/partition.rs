@@ -31,6 +31,8 @@ pub struct PartitionLog {
     pub(crate) recovery_point: AtomicI64,
     /// As written to the checkpoint, and at least the start of the first segment.
     pub(crate) log_start: AtomicI64,
+    /// As written to the checkpoint: all before it is compacted.
+    pub(crate) cleaned: AtomicI64,
     leader_epoch: AtomicI32,
     this: Weak<PartitionLog>,
 }
@@ -138,6 +140,7 @@ impl PartitionLog {
         config: LogConfig,
         recovery_point: i64,
         log_start: i64,
+        cleaned: i64,
     ) -> Arc<PartitionLog> {
         Arc::new_cyclic(|this| PartitionLog {
             tp,
@@ -147,6 +150,7 @@ impl PartitionLog {
             state: Mutex::new(State::Unopened),
             recovery_point: AtomicI64::new(recovery_point),
             log_start: AtomicI64::new(log_start),
+            cleaned: AtomicI64::new(cleaned),
             leader_epoch: AtomicI32::new(0),
             this: this.clone(),
         })

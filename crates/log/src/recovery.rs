@@ -86,7 +86,8 @@ pub(crate) fn open(log: &PartitionLog) -> Result<Inner, StorageError> {
         dirty_since_ms: -1,
         bytes_since_snapshot: 0,
         snapshots: Vec::new(),
-        cleaned_to: 0,
+        // What was cut off and written anew since is dirty; to take it for clean would keep more than need be, and lose nothing.
+        cleaned_to: log.cleaned.load(Ordering::Acquire).min(end),
         cleaning: false,
     };
     load_producers(log, &mut inner, &found.snapshots)?;
@@ -250,7 +251,7 @@ fn scan_from(log: &PartitionLog, segment: &mut Segment, from: u64, end: &mut i64
     let interval = u64::from(log.config().index_interval_bytes);
     segment.offsets.truncate_position(files, from)?;
     let mut scanner = Scanner::new(segment.file(files)?, from, segment.size, true);
-    let (base, mut first) = (segment.base, true);
+    let (base, mut first, mut looked_again) = (segment.base, true, None);
     loop {
         let batch = match scanner.next() {
             Ok(Some(batch)) => batch,
@@ -267,6 +268,12 @@ fn scan_from(log: &PartitionLog, segment: &mut Segment, from: u64, end: &mut i64
         let (position, header) = (batch.position, batch.header);
         let far = header.last_offset().checked_sub(base).is_none_or(|relative| relative > i64::from(i32::MAX));
         if header.base_offset < *end || header.last_offset_delta < 0 || far {
+            // The offset is not covered by the checksum: see [`Scanner::next`].
+            if looked_again != Some(position) {
+                looked_again = Some(position);
+                scanner = Scanner::new(segment.file(files)?, position, segment.size, true);
+                continue;
+            }
             return Ok(Some((position, format!("offset {} after {}", header.base_offset, *end))));
         }
         if std::mem::take(&mut first) {

@@ -119,3 +119,32 @@ fn many_segments_read_as_one_log() {
     assert_eq!(log.offset_for_timestamp(NOW + 200, Isolation::HighWatermark).unwrap(), None);
     assert_eq!(log.offset_of_max_timestamp(Isolation::HighWatermark).unwrap().unwrap().offset, 398);
 }
+
+/// H-5 with `segment.jitter.ms`: segments begin anew after between `segment.ms` - jitter and `segment.ms`, each at its own time.
+#[test]
+fn segments_roll_by_their_age_less_some_jitter() {
+    let roll_times = |segment_jitter_ms: i64| {
+        let root = tempfile::tempdir().unwrap();
+        let dir = open(root.path());
+        let log = partition(&dir, LogConfig { segment_ms: 1000, segment_jitter_ms, ..LogConfig::default() });
+        let segments = || {
+            let names = std::fs::read_dir(root.path().join("topic-0")).unwrap().map(|entry| entry.unwrap().file_name());
+            names.filter(|name| name.to_string_lossy().ends_with(".log")).count()
+        };
+        let (mut began, mut ages) = (NOW, Vec::new());
+        for time in (0..12_000).step_by(20).map(|ms| NOW + ms) {
+            let before = segments();
+            log.append(&AppendParams::client(time), &batch(time, &["x"])).unwrap();
+            if before > 0 && segments() > before {
+                ages.push(time - began);
+                began = time;
+            }
+        }
+        ages
+    };
+    assert!(roll_times(0).iter().all(|age| *age == 1020), "as soon as it is older");
+    let ages = roll_times(500);
+    assert!(ages.len() > 11 && ages.iter().all(|age| (500..=1020).contains(age)), "{ages:?}");
+    assert!(ages.iter().any(|age| *age != ages[0]), "not all alike: {ages:?}");
+    assert_eq!(ages, roll_times(500), "the same for the same segments");
+}

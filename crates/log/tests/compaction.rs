@@ -297,3 +297,23 @@ fn delete_records_moves_the_start() {
     assert!(log.delete_records(-5).is_err());
     assert_eq!(log.delete_records(-1).unwrap(), 8);
 }
+
+/// C-1: a restart does not make clean segments dirty again; Kafka's file says how far they are.
+#[test]
+fn what_is_compacted_is_remembered() {
+    let fs = MemFs::new();
+    let dir = open(&fs);
+    let log = partition(&dir, compacted());
+    put(&log, &[("a", Some("1"))]);
+    put(&log, &[("a", Some("2"))]);
+    close_segment(&dir, &log);
+    assert_eq!(dir.compact(NOW).len(), 1);
+    dir.close().unwrap();
+    let dir = open(&fs.restart());
+    let log = partition(&dir, compacted());
+    assert_eq!(dir.compact(NOW).len(), 0, "nothing is dirty");
+    put(&log, &[("a", Some("3"))]);
+    close_segment(&dir, &log);
+    assert_eq!(dir.compact(NOW).len(), 1);
+    assert_eq!(records(&log).last(), Some(&row(log.offsets().unwrap().log_end - 3, "a", Some("3"))));
+}

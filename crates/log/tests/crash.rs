@@ -480,3 +480,22 @@ fn damage_at_the_end_is_cut_off() {
         }
     }
 }
+
+/// A directory that cannot be renamed is removed; one that can neither way stays a partition, so that nobody finds its records under
+/// another topic's name.
+#[test]
+fn a_deletion_that_fails_leaves_the_partition() {
+    let fs = MemFs::new();
+    let dir = open(&fs);
+    let log = partition(&dir, 0);
+    log.append(&AppendParams::client(NOW), &batch(&["a".to_owned()], None, false)).unwrap();
+    dir.flush_now();
+    fs.set_faults(Faults { fail_directories: true, ..Faults::default() });
+    assert!(dir.delete_partition(&tp(0)).is_err());
+    assert!(dir.create_partition(&tp(0), TopicId([2; 16]), config()).is_err());
+    assert_eq!(contents(&log), [(0, "a".to_owned())]);
+    fs.set_faults(Faults::default());
+    assert!(dir.delete_partition(&tp(0)).unwrap());
+    let new = dir.create_partition(&tp(0), TopicId([2; 16]), config()).unwrap();
+    assert_eq!(new.offsets().unwrap().log_end, 0);
+}

@@ -61,6 +61,7 @@ pub fn log_config(overrides: &TopicOverrides, broker: &Layers) -> LogConfig {
             _ => view.unsigned(&topic::SEGMENT_BYTES),
         },
         segment_ms: view.long(&topic::SEGMENT_MS),
+        segment_jitter_ms: view.long(&topic::SEGMENT_JITTER_MS),
         segment_index_bytes: view.unsigned(&topic::SEGMENT_INDEX_BYTES),
         index_interval_bytes: view.unsigned(&topic::INDEX_INTERVAL_BYTES),
         retention_bytes: view.long(&topic::RETENTION_BYTES),

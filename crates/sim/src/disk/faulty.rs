@@ -27,11 +27,20 @@ struct Plan {
     left: Option<MemFs>,
     misread_per_mille: u64,
     misreads: u64,
+    /// The latest read of a log went wrong; the next one does not.
+    misread_last: bool,
 }
 
 impl FaultyDisk {
     pub fn new(mem: MemFs, seed: u64) -> FaultyDisk {
-        let plan = Plan { rng: Rng::new(seed), changes_left: None, left: None, misread_per_mille: 0, misreads: 0 };
+        let plan = Plan {
+            rng: Rng::new(seed),
+            changes_left: None,
+            left: None,
+            misread_per_mille: 0,
+            misreads: 0,
+            misread_last: false,
+        };
         FaultyDisk { mem, plan: Arc::new(Mutex::new(plan)) }
     }
 
@@ -53,7 +62,7 @@ impl FaultyDisk {
         self.plan().left.clone()
     }
 
-    /// How many of a thousand reads of log files go wrong, once each.
+    /// How many of a thousand reads of log files go wrong, never two in a row: whoever looks again sees what is there.
     pub fn misread(&self, per_mille: u64) {
         self.plan().misread_per_mille = per_mille;
     }
@@ -106,8 +115,12 @@ impl File for FaultyFile {
         self.disk.alive()?;
         let read = self.file.read_at(buf, offset)?;
         let mut plan = self.disk.plan();
-        let per_mille = plan.misread_per_mille;
-        if self.is_log && read > 0 && plan.rng.chance(per_mille) {
+        if !self.is_log || read == 0 {
+            return Ok(read);
+        }
+        let per_mille = if plan.misread_last { 0 } else { plan.misread_per_mille };
+        plan.misread_last = plan.rng.chance(per_mille);
+        if plan.misread_last {
             plan.misreads += 1;
             // One sector comes from elsewhere.
             let sector = plan.rng.between(offset / SECTOR, (offset + read as u64 - 1) / SECTOR) * SECTOR;
