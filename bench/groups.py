@@ -10,74 +10,11 @@ default settings, on data of its own, and is stopped before the other one starts
 
 import argparse
 import json
-import os
-import pathlib
-import shutil
-import signal
-import socket
 import statistics
 import subprocess
-import sys
 import tempfile
-import time
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
-HARNESS = pathlib.Path(os.environ.get("HARNESS", ROOT.parent / "shared" / "harness"))
-BINARY = pathlib.Path(os.environ.get("MILLSTREAM", ROOT / "target" / "release" / "millstream"))
-
-
-def free_port():
-    # The reference broker takes the port after its own too.
-    while True:
-        with socket.socket() as a, socket.socket() as b:
-            a.bind(("127.0.0.1", 0))
-            port = a.getsockname()[1]
-            try:
-                b.bind(("127.0.0.1", port + 1))
-                return port
-            except OSError:
-                continue
-
-
-class Millstream:
-    name = "Millstream"
-
-    def __init__(self, folder):
-        self.port = free_port()
-        log = open(pathlib.Path(folder) / "millstream.log", "w")
-        command = [BINARY, "serve", "--listen", f"localhost:{self.port}", "--data-dir", pathlib.Path(folder) / "data"]
-        self.process = subprocess.Popen(command, stdout=log, stderr=log)
-        self.pid = self.process.pid
-        wait_for(self.port)
-
-    def stop(self):
-        self.process.send_signal(signal.SIGTERM)
-        self.process.wait(30)
-
-
-class Kafka:
-    name = "Kafka 4.4"
-
-    def __init__(self, folder):
-        self.port = free_port()
-        self.folder = pathlib.Path(folder) / "kafka"
-        started = subprocess.run(
-            ["bash", HARNESS / "kafka.sh", "start", self.folder, str(self.port)], check=True, capture_output=True, text=True
-        )
-        self.pid = int(started.stdout.split()[-1])
-
-    def stop(self):
-        subprocess.run(["bash", HARNESS / "kafka.sh", "stop", self.folder], check=True)
-
-
-def wait_for(port):
-    for _ in range(1000):
-        try:
-            socket.create_connection(("localhost", port), 1).close()
-            return
-        except OSError:
-            time.sleep(0.01)
-    sys.exit("the broker does not listen")
+from brokers import HARNESS, Kafka, Millstream, require
 
 
 def load(broker, mode, *arguments):
@@ -119,13 +56,7 @@ def main():
     parser.add_argument("--heartbeat-members", type=int, default=500)
     parser.add_argument("--seconds", type=int, default=10)
     options = parser.parse_args()
-    if not (HARNESS / "groupload" / "run.sh").exists():
-        sys.exit(f"no harness at {HARNESS}; set HARNESS")
-    if not BINARY.exists():
-        sys.exit(f"no binary at {BINARY}; run cargo build --release, or set MILLSTREAM")
-    for tool in ("go", "java", "mvn"):
-        if not shutil.which(tool):
-            sys.exit(f"{tool} is not installed")
+    require("go", "java", "mvn")
     ours, theirs = measure(Millstream, options), measure(Kafka, options)
     print(f"{options.members} members, {options.partitions} tasks, heartbeats of {options.heartbeat_members} members\n")
     print("| | Millstream | Kafka 4.4 | ratio |")
