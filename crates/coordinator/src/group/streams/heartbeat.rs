@@ -65,7 +65,8 @@ fn join_or_heartbeat(
     };
     check_size(beat.group, request, config.broker.streams_max_size)?;
     let owned = Owned::of(request);
-    let entrant = Entrant::find(beat.group, request, owned.as_ref())?;
+    let known = known_member.map(|(_, member)| member);
+    let entrant = Entrant::find(beat.group, known, request, owned.as_ref())?;
 
     let nothing = Soft::default();
     let soft = ctx.soft.streams.get(&request.group_id).unwrap_or(&nothing);
@@ -336,6 +337,10 @@ impl<'a> Beat<'a> {
         waits: bool,
         owned: Option<&Owned>,
     ) -> Result<Option<Member>, Failure> {
+        // The steady case: nothing to look up (S 6.3.1).
+        if member.is_settled_at(course.assignment_epoch) {
+            return Ok(None);
+        }
         let nothing = TaskAssignment::default();
         let member_id = &self.member_id;
         let computed = course.goal.as_ref().and_then(|goal| goal.target.get(member_id));

@@ -78,15 +78,15 @@ pub(super) struct Entrant<'a> {
 }
 
 impl<'a> Entrant<'a> {
-    /// Finds or makes the member and checks its epoch (S 2.3, 2.4).
+    /// Finds or makes the member and checks its epoch (S 2.3, 2.4). `known` is the member of that id, if there is one.
     pub(super) fn find(
         group: Option<&'a Group>,
+        known: Option<&'a Member>,
         request: &StreamsGroupHeartbeatRequest,
         owned: Option<&Owned>,
     ) -> Result<Entrant<'a>, Failure> {
         let (group_id, member_id) = (&request.group_id, &request.member_id);
         let joins = request.member_epoch == 0;
-        let known = group.and_then(|group| group.members.get(member_id));
         let owner = request.instance_id.as_ref().and_then(|id| group.and_then(|group| group.static_members.get(id)));
         match (&request.instance_id, owner) {
             (Some(instance_id), Some(owner)) if joins => {

@@ -205,6 +205,11 @@ impl Member {
         let lost_response = epoch == self.previous_epoch && owned.is_some_and(|owned| owned.within(&self.assigned));
         if lost_response { Ok(()) } else { Err(Failure::fenced_epoch("smaller", epoch, self.epoch)) }
     }
+
+    /// S 6.3.1: nothing to do until the target has another epoch.
+    pub(super) fn is_settled_at(&self, target_epoch: i32) -> bool {
+        self.state == MemberState::Stable && self.epoch == target_epoch
+    }
 }
 
 /// The tasks that a member says it runs. Only complete ones count: all three lists were in the request.

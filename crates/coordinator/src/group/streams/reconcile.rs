@@ -25,7 +25,7 @@ pub(crate) fn reconcile(
     holders: &Holders,
 ) -> Result<Option<Member>, Failure> {
     let base_epoch = match member.state {
-        MemberState::Stable if member.epoch == target_epoch => return Ok(None),
+        _ if member.is_settled_at(target_epoch) => return Ok(None),
         MemberState::Stable | MemberState::UnreleasedTasks => member.epoch,
         MemberState::UnrevokedTasks => {
             let pending = Roles::of(&member.pending);
