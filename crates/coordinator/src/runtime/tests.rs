@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
 
-use super::{Called, Cell, Decision, Position, StateMachine, Unavailable, partition_of};
+use super::{Called, Cell, Decision, Position, StateMachine, Unavailable, listing_order, partition_of};
 use crate::command::Ticket;
 use crate::config::GroupConfigs;
 use crate::env::{Env, Moment, SeededIds};
@@ -433,4 +433,13 @@ fn c_r1_the_partition_of_a_key_is_that_of_java() {
     for (key, partition) in known {
         assert_eq!(partition_of(key, 50), partition, "{key}");
     }
+}
+
+#[test]
+fn c_d4_ids_are_listed_in_the_order_of_kafkas_tables() {
+    // Both pairs as Kafka's own tests see them.
+    for (first, second) in [("grp-4", "grp-1"), ("member-2", "member-1")] {
+        assert!(listing_order(first) < listing_order(second), "{first}");
+    }
+    assert!(listing_order("Aa") < listing_order("BB"), "the same hash");
 }

@@ -10,7 +10,7 @@ use wire::messages::list_offsets_response::{
 use wire::{ErrorCode, KStr};
 
 use super::{Handled, HandlerError, RequestContext};
-use crate::data::{Partitions, check_leader_epoch};
+use crate::data::{Commit, Partitions, check_leader_epoch};
 
 /// Special timestamps, and the version each appeared in (L-1).
 const LATEST: i64 = -1;
@@ -19,6 +19,9 @@ const MAX_TIMESTAMP: i64 = -3;
 const EARLIEST_LOCAL: i64 = -4;
 const LATEST_TIERED: i64 = -5;
 const EARLIEST_PENDING_UPLOAD: i64 = -6;
+
+/// Earlier versions have no leader epoch in the answer.
+const LEADER_EPOCH_FROM: i16 = 4;
 
 pub(crate) async fn handle(
     cx: &RequestContext<'_>,
@@ -31,21 +34,33 @@ pub(crate) async fn handle(
         _ => Isolation::HighWatermark,
     };
     let twice = listed_twice(&request);
-    let topics = request.topics.into_iter().map(|topic| {
-        let answers = topic.partitions.iter().map(|wanted| {
+    let mut topics = Vec::with_capacity(request.topics.len());
+    for topic in request.topics {
+        let begin = |wanted: &ListOffsetsPartition| {
             if twice.contains(&(topic.name.clone(), wanted.partition_index)) {
-                return failed(wanted.partition_index, ErrorCode::InvalidRequest.code());
+                return Err(ErrorCode::InvalidRequest.code());
             }
-            let found = partitions.by_name(&topic.name, wanted.partition_index);
-            let checked = found.and_then(|log| check_leader_epoch(&log, wanted.current_leader_epoch).map(|()| log));
-            match checked {
-                Ok(log) => look_up(&log, wanted, cx.api_version, isolation),
-                Err(error) => failed(wanted.partition_index, error.code()),
-            }
-        });
-        ListOffsetsTopicResponse { partitions: answers.collect(), name: topic.name }
-    });
-    Ok(ListOffsetsResponse { topics: topics.collect(), ..Default::default() }.into())
+            let log = partitions.by_name(&topic.name, wanted.partition_index).map_err(ErrorCode::code)?;
+            check_leader_epoch(&log, wanted.current_leader_epoch).map_err(ErrorCode::code)?;
+            let commit = match wanted.timestamp {
+                EARLIEST | EARLIEST_LOCAL => None,
+                _ if isolation == Isolation::LogEnd => None,
+                _ => Some(Commit::of(&log).map_err(|error| error.code())?),
+            };
+            Ok((log, commit))
+        };
+        let begun: Vec<_> = topic.partitions.iter().map(begin).collect();
+        let mut answers = Vec::with_capacity(begun.len());
+        for (wanted, begun) in topic.partitions.iter().zip(begun) {
+            let found = match begun {
+                Ok((log, commit)) => find(&log, commit, wanted, cx.api_version, isolation).await,
+                Err(error_code) => Err(error_code),
+            };
+            answers.push(answer(wanted.partition_index, found, cx.api_version));
+        }
+        topics.push(ListOffsetsTopicResponse { partitions: answers, name: topic.name });
+    }
+    Ok(ListOffsetsResponse { topics, ..Default::default() }.into())
 }
 
 /// L-4: a partition that is listed twice is refused, each time.
@@ -55,13 +70,16 @@ fn listed_twice(request: &ListOffsetsRequest) -> HashSet<(KStr, i32)> {
     all.filter(|partition| !seen.insert(partition.clone())).collect()
 }
 
-fn look_up(
+async fn find(
     log: &PartitionLog,
+    commit: Option<Commit>,
     wanted: &ListOffsetsPartition,
     version: i16,
     isolation: Isolation,
-) -> ListOffsetsPartitionResponse {
-    let partition = wanted.partition_index;
+) -> Result<Option<TimestampOffset>, i16> {
+    if let Some(commit) = commit {
+        commit.done().await.map_err(|error| error.code())?;
+    }
     let found = match wanted.timestamp {
         LATEST => end(log, isolation).and_then(|offset| edge(log, offset)),
         EARLIEST => start(log),
@@ -71,12 +89,9 @@ fn look_up(
         LATEST_TIERED if version >= 9 => Ok(None),
         EARLIEST_PENDING_UPLOAD if version >= 11 => Ok(None),
         timestamp if timestamp >= 0 => log.offset_for_timestamp(timestamp, isolation),
-        _ => return failed(partition, ErrorCode::UnsupportedVersion.code()),
+        _ => return Err(ErrorCode::UnsupportedVersion.code()),
     };
-    match found {
-        Ok(found) => answer(partition, found),
-        Err(error) => failed(partition, error.code()),
-    }
+    found.map_err(|error| error.code())
 }
 
 ///
@@ -98,17 +113,21 @@ fn edge(log: &PartitionLog, offset: i64) -> Result<Option<TimestampOffset>, Stor
     Ok(Some(TimestampOffset { offset, timestamp: -1, leader_epoch: log.epoch_of(offset)? }))
 }
 
-fn answer(partition_index: i32, found: Option<TimestampOffset>) -> ListOffsetsPartitionResponse {
+fn answer(
+    partition_index: i32,
+    found: Result<Option<TimestampOffset>, i16>,
+    version: i16,
+) -> ListOffsetsPartitionResponse {
+    let (found, error_code) = match found {
+        Ok(found) => (found, 0),
+        Err(error_code) => (None, error_code),
+    };
     let found = found.unwrap_or(TimestampOffset { offset: -1, timestamp: -1, leader_epoch: -1 });
     ListOffsetsPartitionResponse {
         partition_index,
-        error_code: 0,
+        error_code,
         timestamp: found.timestamp,
         offset: found.offset,
-        leader_epoch: found.leader_epoch,
+        leader_epoch: if version >= LEADER_EPOCH_FROM { found.leader_epoch } else { -1 },
     }
-}
-
-fn failed(partition_index: i32, error_code: i16) -> ListOffsetsPartitionResponse {
-    ListOffsetsPartitionResponse { partition_index, error_code, timestamp: -1, offset: -1, leader_epoch: -1 }
 }

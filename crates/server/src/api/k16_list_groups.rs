@@ -1,6 +1,6 @@
 //! ListGroups (16), C D-4, S 9.3: the groups of all shards.
 
-use coordinator::runtime::Unavailable;
+use coordinator::runtime::{Unavailable, listing_order};
 use coordinator::{Command, Reply};
 use wire::messages::list_groups_request::ListGroupsRequest;
 use wire::messages::list_groups_response::ListGroupsResponse;
@@ -23,6 +23,6 @@ pub(crate) async fn handle(
             Err(why) => response.error_code = error_of(&why).code(),
         }
     }
-    response.groups.sort_by(|a, b| a.group_id.cmp(&b.group_id));
+    response.groups.sort_by(|a, b| listing_order(&a.group_id).cmp(&listing_order(&b.group_id)));
     Ok(response.into())
 }

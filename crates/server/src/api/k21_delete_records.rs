@@ -7,7 +7,7 @@ use wire::messages::delete_records_response::{
 };
 
 use super::{Handled, HandlerError, RequestContext};
-use crate::data::Partitions;
+use crate::data::{Commit, Partitions};
 use crate::topics::is_internal;
 
 pub(crate) async fn handle(
@@ -15,20 +15,23 @@ pub(crate) async fn handle(
     request: DeleteRecordsRequest,
 ) -> Result<Handled<DeleteRecordsResponse>, HandlerError> {
     let partitions = Partitions::now(cx.broker);
-    let topics = request.topics.into_iter().map(|topic| {
-        let results = topic.partitions.iter().map(|wanted| {
-            let (low_watermark, error_code) = match delete(&partitions, &topic.name, wanted) {
+    let mut topics = Vec::with_capacity(request.topics.len());
+    for topic in request.topics {
+        let mut partitions_of = Vec::with_capacity(topic.partitions.len());
+        for wanted in &topic.partitions {
+            let (low_watermark, error_code) = match delete(&partitions, &topic.name, wanted).await {
                 Ok(low_watermark) => (low_watermark, 0),
                 Err(error_code) => (-1, error_code),
             };
-            DeleteRecordsPartitionResult { partition_index: wanted.partition_index, low_watermark, error_code }
-        });
-        DeleteRecordsTopicResult { partitions: results.collect(), name: topic.name }
-    });
-    Ok(DeleteRecordsResponse { topics: topics.collect(), ..Default::default() }.into())
+            let partition_index = wanted.partition_index;
+            partitions_of.push(DeleteRecordsPartitionResult { partition_index, low_watermark, error_code });
+        }
+        topics.push(DeleteRecordsTopicResult { partitions: partitions_of, name: topic.name });
+    }
+    Ok(DeleteRecordsResponse { topics, ..Default::default() }.into())
 }
 
-fn delete(partitions: &Partitions<'_>, topic: &str, wanted: &DeleteRecordsPartition) -> Result<i64, i16> {
+async fn delete(partitions: &Partitions<'_>, topic: &str, wanted: &DeleteRecordsPartition) -> Result<i64, i16> {
     if is_internal(topic) {
         return Err(ErrorCode::InvalidTopicException.code());
     }
@@ -36,5 +39,7 @@ fn delete(partitions: &Partitions<'_>, topic: &str, wanted: &DeleteRecordsPartit
     if !log.config().delete {
         return Err(ErrorCode::PolicyViolation.code());
     }
+    let commit = Commit::of(&log).map_err(|error| error.code())?;
+    commit.done().await.map_err(|error| error.code())?;
     log.delete_records(wanted.offset).map_err(|error| error.code())
 }

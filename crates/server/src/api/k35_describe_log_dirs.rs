@@ -1,6 +1,7 @@
 //! DescribeLogDirs (35): how much is stored where (M-13).
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use log::PartitionLog;
@@ -32,10 +33,9 @@ pub(crate) async fn handle(
             topics.iter().for_each(|topic| topic.partitions.iter().for_each(|number| add(&topic.topic, *number)))
         }
     }
-    let path = cx.broker.config.current().data_dir.clone();
+    let path = log_dir(cx);
     // Looking at a partition may open it.
     let result = tokio::task::spawn_blocking(move || {
-        let path = std::fs::canonicalize(&path).unwrap_or(path);
         let (total_bytes, usable_bytes) = space(&path);
         DescribeLogDirsResult {
             log_dir: KStr::from(path.to_string_lossy().into_owned()),
@@ -50,6 +50,12 @@ pub(crate) async fn handle(
         DescribeLogDirsResult { error_code: ErrorCode::UnknownServerError.code(), ..Default::default() }
     });
     Ok(DescribeLogDirsResponse { results: vec![result], ..Default::default() }.into())
+}
+
+/// The data directory, as clients are told.
+pub(super) fn log_dir(cx: &RequestContext<'_>) -> PathBuf {
+    let path = cx.broker.config.current().data_dir.clone();
+    std::fs::canonicalize(&path).unwrap_or(path)
 }
 
 /// Bytes of the device and bytes that are free on it; -1 if nobody knows.

@@ -6,7 +6,8 @@ mod waiters;
 use std::sync::Arc;
 
 use coordinator::TopicImage;
-use log::PartitionLog;
+use log::{PartitionLog, StorageError};
+use tokio::sync::oneshot;
 use wire::{ErrorCode, KStr, Uuid};
 
 use crate::broker::Broker;
@@ -57,5 +58,34 @@ pub(crate) fn check_leader_epoch(log: &PartitionLog, known: i32) -> Result<(), E
         known if known < current => Err(ErrorCode::FencedLeaderEpoch),
         known if known > current => Err(ErrorCode::UnknownLeaderEpoch),
         _ => Ok(()),
+    }
+}
+
+/// Everything that a log has at the time, on its way to consumers.
+///
+/// With acks=1 the answer to a produce request may be there before its records are committed. Who has that answer must not be told
+/// by the next request that the log ends before them, so what asks for the end of a log waits for this.
+pub(crate) struct Commit(Option<oneshot::Receiver<Result<(), StorageError>>>);
+
+impl Commit {
+    /// Begins to wait; several logs can be waited for at once.
+    pub fn of(log: &PartitionLog) -> Result<Commit, StorageError> {
+        let offsets = log.offsets()?;
+        if offsets.log_end <= offsets.high_watermark {
+            return Ok(Commit(None));
+        }
+        let (done, waiting) = oneshot::channel();
+        // The receiver is gone when the client is: nobody to tell.
+        log.when_committed(offsets.log_end, Box::new(move |result| drop(done.send(result))));
+        Ok(Commit(Some(waiting)))
+    }
+
+    /// Returns when consumers see everything, or it is known that they never will.
+    pub async fn done(self) -> Result<(), StorageError> {
+        match self.0 {
+            // A log that ends without an answer is a log that was closed.
+            Some(waiting) => waiting.await.unwrap_or(Err(StorageError::Closed)),
+            None => Ok(()),
+        }
     }
 }

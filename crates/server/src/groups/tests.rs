@@ -159,3 +159,31 @@ async fn batches_are_those_of_kafkas_coordinator() {
         }
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_command_that_waited_for_the_shard_is_told_the_time_at_which_it_runs() {
+    let now_ms = || Clock::start().wall_ms();
+    let bench = bench().await;
+    let (locked, is_locked) = std::sync::mpsc::channel();
+    let (release, is_released) = std::sync::mpsc::channel::<()>();
+    let groups = bench.groups.clone();
+    // Holds the shards in turn; only the first waits.
+    let holder = std::thread::spawn(move || {
+        groups.0.change_world(|_| {
+            let _ = locked.send(());
+            let _ = is_released.recv();
+        });
+    });
+    is_locked.recv().unwrap();
+    let group = (0..).map(|i| format!("g{i}")).find(|name| bench.groups.partition_of(name) == 0).unwrap();
+    let (groups, asked) = (bench.groups.clone(), group.clone());
+    let committing = tokio::spawn(async move { commit(&groups, &asked, 1).await });
+    // Time for the command to come to the lock.
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    let released_ms = now_ms();
+    drop(release);
+    committing.await.unwrap().unwrap();
+    holder.join().unwrap();
+    let written_ms = batches(&bench.log_of(&group)).remove(0).header().max_timestamp;
+    assert!(written_ms >= released_ms, "it ran after {released_ms}, and was told {written_ms}");
+}

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
 use coordinator::runtime::{Called, Released, Unavailable};
-use coordinator::{Cell, LogError, Moment};
+use coordinator::{Cell, LogError};
 use log::PartitionLog;
 use tokio::sync::Notify;
 
@@ -115,14 +115,16 @@ impl<H: Hosting> Hosted<H> {
     }
 
     /// Runs one command. `sink` is used only if the reply cannot be given at once.
+    /// The clock is read under the lock: no command may see an earlier time than the one before it.
     pub fn run(
         &self,
-        at: Moment,
+        clock: Clock,
         members_total: u32,
         command: CommandOf<H>,
         sink: impl FnOnce(Replied<ReplyOf<H>>) + Send + 'static,
     ) -> Ran<H> {
         let mut slot = self.lock();
+        let at = clock.now();
         let Slot { phase, world, ids, members } = &mut *slot;
         let cell = match phase {
             Phase::Serving(cell) => cell,

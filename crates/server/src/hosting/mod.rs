@@ -166,7 +166,7 @@ impl<H: Hosting> Host<H> {
     ) -> Option<Replied<ReplyOf<H>>> {
         let hosted = &self.0.shards[shard];
         let members_total = self.0.members_total.load(Ordering::Relaxed);
-        let ran = hosted.run(self.0.clock.now(), members_total, command, sink);
+        let ran = hosted.run(self.0.clock, members_total, command, sink);
         if ran.members_change != 0 {
             self.0.members_total.fetch_add(ran.members_change as u32, Ordering::Relaxed);
         }

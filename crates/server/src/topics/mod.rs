@@ -1,5 +1,5 @@
 //! The topics of this broker: what exists, with which id, partitions and configuration; also the dynamic configuration of the
-//! broker and of groups, finalized features and producer ids: everything that a controller's metadata log holds.
+//! broker and of groups, quotas, finalized features and producer ids: everything that a controller's metadata log holds.
 //!
 //! Readers take immutable pictures. Changes are made one after the other, on blocking threads: a change decides from the present
 //! picture, appends its records to the metadata log (`journal`), and when they are synced they are replayed onto a copy
@@ -21,6 +21,7 @@ mod grow;
 mod journal;
 mod names;
 mod producer_ids;
+mod quotas;
 mod reconcile;
 mod record;
 mod state;
@@ -47,6 +48,7 @@ pub(crate) use features::{Direction, FeatureUpdate};
 pub(crate) use grow::NewPartitions;
 pub use journal::MetadataError;
 pub(crate) use names::{OFFSETS_TOPIC, TRANSACTIONS_TOPIC, is_internal, is_reserved, validate as validate_name};
+pub(crate) use quotas::{CLIENT_ID as QUOTA_CLIENT_ID, Entity, IP as QUOTA_IP, QuotaAlteration, USER as QUOTA_USER};
 pub(crate) use state::{Partition, ResourceType, State, Topic};
 
 use journal::Journal;
@@ -448,7 +450,7 @@ impl Touched {
                 },
                 // A level decides whether a protocol is served.
                 MetadataRecord::FeatureLevel(_) => touched.broker_config = true,
-                MetadataRecord::Topic(_) | MetadataRecord::ProducerIds(_) => {}
+                MetadataRecord::Topic(_) | MetadataRecord::ProducerIds(_) | MetadataRecord::ClientQuota(_) => {}
             }
         }
         touched

@@ -2,6 +2,7 @@
 //! Kafka's dump tool reads them.
 
 use bytes::Bytes;
+use wire::messages::client_quota_record::ClientQuotaRecord;
 use wire::messages::config_record::ConfigRecord;
 use wire::messages::feature_level_record::FeatureLevelRecord;
 use wire::messages::partition_record::PartitionRecord;
@@ -22,6 +23,7 @@ pub(crate) enum MetadataRecord {
     FeatureLevel(FeatureLevelRecord),
     /// Also carries the broker epoch, which grows by one with every start.
     ProducerIds(ProducerIdsRecord),
+    ClientQuota(ClientQuotaRecord),
 }
 
 /// Bytes in the metadata log that are none of these records.
@@ -46,6 +48,7 @@ impl MetadataRecord {
             MetadataRecord::Config(record) => frame(ConfigRecord::API_KEY, record),
             MetadataRecord::FeatureLevel(record) => frame(FeatureLevelRecord::API_KEY, record),
             MetadataRecord::ProducerIds(record) => frame(ProducerIdsRecord::API_KEY, record),
+            MetadataRecord::ClientQuota(record) => frame(ClientQuotaRecord::API_KEY, record),
         }
     }
 
@@ -65,6 +68,7 @@ impl MetadataRecord {
             ConfigRecord::API_KEY => MetadataRecord::Config(ConfigRecord::decode(r, version)?),
             FeatureLevelRecord::API_KEY => MetadataRecord::FeatureLevel(FeatureLevelRecord::decode(r, version)?),
             ProducerIdsRecord::API_KEY => MetadataRecord::ProducerIds(ProducerIdsRecord::decode(r, version)?),
+            ClientQuotaRecord::API_KEY => MetadataRecord::ClientQuota(ClientQuotaRecord::decode(r, version)?),
             _ => return Err(RecordError::Type(kind)),
         })
     }

@@ -1,4 +1,4 @@
-//! What the metadata log says: topics, configurations, features, producer ids. Changed by replaying records only, at the start and
+//! What the metadata log says: topics, configurations, features, quotas, producer ids. Changed by replaying records only, at the start and
 //! after each append alike.
 
 use std::collections::BTreeMap;
@@ -13,6 +13,7 @@ use wire::messages::producer_ids_record::ProducerIdsRecord;
 use wire::messages::topic_record::TopicRecord;
 use wire::{KStr, Uuid};
 
+use super::quotas::{self, Quotas};
 use super::record::MetadataRecord;
 use crate::config::Values;
 
@@ -57,6 +58,7 @@ pub(crate) struct State {
     names: Map<Uuid, KStr>,
     pub configs: BTreeMap<(ResourceType, KStr), Arc<Values>>,
     pub features: BTreeMap<KStr, i16>,
+    pub quotas: Quotas,
     pub broker_epoch: i64,
     /// First producer id that was never handed out.
     pub next_producer_id: i64,
@@ -102,6 +104,10 @@ impl State {
             MetadataRecord::ProducerIds(record) => {
                 self.broker_epoch = record.broker_epoch;
                 self.next_producer_id = record.next_producer_id;
+                Ok(())
+            }
+            MetadataRecord::ClientQuota(record) => {
+                quotas::replay(&mut self.quotas, record);
                 Ok(())
             }
         }
@@ -176,6 +182,7 @@ impl State {
                 records.push(config_record(*kind, resource.clone(), name, Some(value)));
             }
         }
+        records.extend(quotas::records(&self.quotas));
         records
     }
 
@@ -191,7 +198,8 @@ impl State {
     pub fn weight(&self) -> u64 {
         let partitions: usize = self.topics.values().map(|topic| topic.partitions.len() + 1).sum();
         let configs: usize = self.configs.values().map(|values| values.len()).sum();
-        (1 + self.features.len() + partitions + configs) as u64
+        let quotas: usize = self.quotas.values().map(|values| values.len()).sum();
+        (1 + self.features.len() + partitions + configs + quotas) as u64
     }
 }
 

@@ -36,6 +36,7 @@ pub mod broker_heartbeat_request;
 pub mod broker_heartbeat_response;
 pub mod broker_registration_request;
 pub mod broker_registration_response;
+pub mod client_quota_record;
 pub mod config_record;
 pub mod consumer_group_current_member_assignment_key;
 pub mod consumer_group_current_member_assignment_value;
@@ -287,6 +288,7 @@ pub use broker_heartbeat_request::BrokerHeartbeatRequest;
 pub use broker_heartbeat_response::BrokerHeartbeatResponse;
 pub use broker_registration_request::BrokerRegistrationRequest;
 pub use broker_registration_response::BrokerRegistrationResponse;
+pub use client_quota_record::ClientQuotaRecord;
 pub use config_record::ConfigRecord;
 pub use consumer_group_current_member_assignment_key::ConsumerGroupCurrentMemberAssignmentKey;
 pub use consumer_group_current_member_assignment_value::ConsumerGroupCurrentMemberAssignmentValue;
@@ -543,6 +545,7 @@ macro_rules! for_each_message {
                     BrokerHeartbeatResponse
                     BrokerRegistrationRequest
                     BrokerRegistrationResponse
+                    ClientQuotaRecord
                     ConfigRecord
                     ConsumerGroupCurrentMemberAssignmentKey
                     ConsumerGroupCurrentMemberAssignmentValue

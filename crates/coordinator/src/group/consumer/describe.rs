@@ -13,6 +13,7 @@ use crate::assign::PartitionSet;
 use crate::command::Caller;
 use crate::group;
 use crate::outcome::Reply;
+use crate::runtime::listing_order;
 use crate::shard::Ctx;
 use crate::topics::TopicImage;
 
@@ -38,13 +39,15 @@ pub(crate) fn describe(ctx: &mut Ctx<'_, '_>, _caller: &Caller, group_id: &KStr)
 
 fn described(ctx: &Ctx<'_, '_>, group_id: &KStr, group: &Group) -> DescribedGroup {
     let assignor = group.counts.assignor(&ctx.env.config.broker.consumer_assignors);
+    let mut members: Vec<_> = group.members.values().collect();
+    members.sort_by_cached_key(|member| listing_order(&member.id));
     DescribedGroup {
         group_id: group_id.clone(),
         group_state: KStr::from(group.state().name()),
         group_epoch: group.epoch,
         assignment_epoch: group.target.epoch,
         assignor_name: assignor.cloned().unwrap_or_default(),
-        members: group.members.values().map(|member| described_member(ctx.env.topics, group, member)).collect(),
+        members: members.into_iter().map(|member| described_member(ctx.env.topics, group, member)).collect(),
         ..Default::default()
     }
 }

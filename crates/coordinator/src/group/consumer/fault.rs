@@ -8,6 +8,7 @@ use wire::{ErrorCode, KStr};
 #[error("{error}: {message}")]
 pub(super) struct Fault {
     pub error: ErrorCode,
+    /// Empty for none.
     pub message: String,
 }
 
@@ -42,7 +43,7 @@ impl Fault {
     pub fn into_response(self) -> ConsumerGroupHeartbeatResponse {
         ConsumerGroupHeartbeatResponse {
             error_code: self.error.code(),
-            error_message: Some(KStr::from(self.message)),
+            error_message: (!self.message.is_empty()).then(|| KStr::from(self.message)),
             ..Default::default()
         }
     }

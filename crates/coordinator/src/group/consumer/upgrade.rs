@@ -78,7 +78,8 @@ fn converted(
     const MALFORMED: &str = "the embedded consumer protocol is malformed";
     let assignment = embedded::assignment(&member.assignment).ok_or(MALFORMED)?;
     if assignment.user_data.is_some_and(|data| !data.is_empty()) {
-        return Err("an assignment has user data of a custom assignor");
+        return Err("an unsupported custom assignor is in use. \
+                    Please refer to the documentation or switch to a default assignor before re-attempting the upgrade");
     }
     let metadata = member.protocols.iter().find(|(name, _)| name == protocol).map(|(_, metadata)| metadata);
     let subscription = metadata.and_then(embedded::subscription).ok_or(MALFORMED)?;

@@ -13,7 +13,7 @@ pub(super) fn check(
     request: &ConsumerGroupHeartbeatRequest,
 ) -> Result<(), Fault> {
     if !broker.consumer_protocol_enabled {
-        return Err(Fault::new(ErrorCode::UnsupportedVersion, "The consumer group protocol is disabled."));
+        return Err(Fault::new(ErrorCode::UnsupportedVersion, ""));
     }
     let is_empty = |text: &Option<wire::KStr>| text.as_ref().is_some_and(|text| text.is_empty());
     let joins = request.member_epoch == 0;
@@ -100,6 +100,14 @@ mod tests {
             change(&mut request);
             assert_eq!(check(&broker, 1, &request), Err(Fault::new(ErrorCode::InvalidRequest, *message)));
         }
+    }
+
+    #[test]
+    fn k_4_a_disabled_protocol_is_refused_without_a_word() {
+        let broker = BrokerConfig { consumer_protocol_enabled: false, ..BrokerConfig::default() };
+        let fault = check(&broker, 1, &joining()).expect_err("disabled");
+        let response = fault.into_response();
+        assert_eq!((response.error_code, response.error_message), (ErrorCode::UnsupportedVersion.code(), None));
     }
 
     #[test]

@@ -1,0 +1,113 @@
+//! The ends of logs as clients see them, over real sockets: ListOffsets, DeleteRecords (L-rules), log directories.
+
+mod common;
+
+use common::{Client, TestBroker};
+use wire::KStr;
+use wire::batch::BatchBuilder;
+use wire::messages::alter_replica_log_dirs_request::{
+    AlterReplicaLogDir, AlterReplicaLogDirTopic, AlterReplicaLogDirsRequest,
+};
+use wire::messages::create_topics_request::{CreatableTopic, CreateTopicsRequest};
+use wire::messages::delete_records_request::{DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsTopic};
+use wire::messages::describe_log_dirs_request::DescribeLogDirsRequest;
+use wire::messages::list_offsets_request::{ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic};
+use wire::messages::list_offsets_response::ListOffsetsPartitionResponse;
+use wire::messages::produce_request::{PartitionProduceData, ProduceRequest, TopicProduceData};
+
+const LATEST: i64 = -1;
+const MAX_TIMESTAMP: i64 = -3;
+
+/// A broker that syncs everything, with topic `t` of one partition.
+async fn topic() -> (TestBroker, Client) {
+    let broker = TestBroker::start(&[("offsets.topic.num.partitions", "1"), ("log.flush.policy", "always")]).await;
+    let mut client = broker.connect().await;
+    let topic =
+        CreatableTopic { name: KStr::from("t"), num_partitions: 1, replication_factor: -1, ..Default::default() };
+    let created = client.call(7, &CreateTopicsRequest { topics: vec![topic], ..Default::default() }).await;
+    assert_eq!(created.topics[0].error_code, 0);
+    (broker, client)
+}
+
+/// One record with acks=1; its offset.
+async fn produce(client: &mut Client) -> i64 {
+    let mut batch = BatchBuilder::new();
+    batch.append(1_000, None, Some(b"value"), &[]);
+    let records = Some(batch.build().expect("a batch"));
+    let partition = PartitionProduceData { index: 0, records, ..Default::default() };
+    let topic = TopicProduceData { name: KStr::from("t"), partition_data: vec![partition], ..Default::default() };
+    let request = ProduceRequest { acks: 1, timeout_ms: 1_000, topic_data: vec![topic], ..Default::default() };
+    let answer = client.call(12, &request).await.responses.remove(0).partition_responses.remove(0);
+    assert_eq!(answer.error_code, 0);
+    answer.base_offset
+}
+
+async fn list(client: &mut Client, version: i16, timestamp: i64) -> ListOffsetsPartitionResponse {
+    let partition = ListOffsetsPartition { partition_index: 0, current_leader_epoch: -1, timestamp };
+    let topic = ListOffsetsTopic { name: KStr::from("t"), partitions: vec![partition] };
+    let request = ListOffsetsRequest { replica_id: -1, topics: vec![topic], ..Default::default() };
+    client.call(version, &request).await.topics.remove(0).partitions.remove(0)
+}
+
+#[tokio::test]
+async fn l_3_every_version_is_answered_and_has_an_epoch_from_4_on() {
+    let (_broker, mut client) = topic().await;
+    produce(&mut client).await;
+    for version in 1..=11 {
+        for (timestamp, offset) in [(LATEST, 1), (-2, 0), (1_000, 0)] {
+            let found = list(&mut client, version, timestamp).await;
+            assert_eq!((found.error_code, found.offset), (0, offset), "version {version}, {timestamp}");
+            assert_eq!(found.leader_epoch, if version >= 4 { 0 } else { -1 }, "version {version}, {timestamp}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn r_6_who_has_the_answer_to_a_write_finds_it_at_once() {
+    let (_broker, mut client) = topic().await;
+    // Each write is acknowledged before it is synced: one of so many would be missed.
+    for _ in 0..30 {
+        let offset = produce(&mut client).await;
+        assert_eq!(list(&mut client, 11, LATEST).await.offset, offset + 1);
+        let offset = produce(&mut client).await;
+        assert_eq!(list(&mut client, 11, 1_000).await.offset, 0, "{offset}");
+        assert_eq!(list(&mut client, 11, MAX_TIMESTAMP).await.error_code, 0);
+    }
+}
+
+#[tokio::test]
+async fn l_6_records_that_were_acknowledged_can_be_deleted_at_once() {
+    let (_broker, mut client) = topic().await;
+    for _ in 0..30 {
+        let offset = produce(&mut client).await + 1;
+        let partition = DeleteRecordsPartition { partition_index: 0, offset };
+        let topic = DeleteRecordsTopic { name: KStr::from("t"), partitions: vec![partition] };
+        let request = DeleteRecordsRequest { topics: vec![topic], timeout_ms: 1_000 };
+        let deleted = client.call(2, &request).await.topics.remove(0).partitions.remove(0);
+        assert_eq!((deleted.error_code, deleted.low_watermark), (0, offset));
+    }
+}
+
+#[tokio::test]
+async fn a_partition_can_be_moved_to_the_directory_that_it_is_in_and_to_no_other() {
+    const UNKNOWN_TOPIC_OR_PARTITION: i16 = 3;
+    const LOG_DIR_NOT_FOUND: i16 = 57;
+    let (_broker, mut client) = topic().await;
+    let dirs = client.call(4, &DescribeLogDirsRequest { topics: None }).await;
+    let ours = dirs.results[0].log_dir.clone();
+    for (path, topic, number, expected) in [
+        (ours.clone(), "t", 0, 0),
+        (ours.clone(), "t", 1, UNKNOWN_TOPIC_OR_PARTITION),
+        (ours, "none", 0, UNKNOWN_TOPIC_OR_PARTITION),
+        (KStr::from("/nowhere"), "t", 0, LOG_DIR_NOT_FOUND),
+    ] {
+        let topics = vec![AlterReplicaLogDirTopic { name: KStr::copy(topic), partitions: vec![number] }];
+        let request = AlterReplicaLogDirsRequest { dirs: vec![AlterReplicaLogDir { path, topics }] };
+        for version in [1, 2] {
+            let answer = client.call(version, &request).await;
+            let moved = &answer.results[0].partitions[0];
+            assert_eq!((moved.partition_index, moved.error_code), (number, expected), "{request:?}");
+        }
+    }
+    assert_ne!(dirs.results[0].topics.len(), 0);
+}
