@@ -10,6 +10,7 @@ Ends with 1 if a test failed, or if a suite did not finish. `--quick` leaves the
 not installed. A suite that is not run keeps its row.
 """
 
+import importlib.util
 import os
 import pathlib
 import re
@@ -32,7 +33,7 @@ AS_CONFIGURED = {"MILLSTREAM_SET": "group.heartbeat.adaptive=false"}
 # Share groups are not built; the tests themselves skip where a broker does not know them.
 QUICK = ("kafka-cli", "kafka-python", "franz-kgo")
 # What a suite is run with; the quick ones are passed over where it is missing.
-TOOLS = {"kafka-cli": ("java", "mvn", "unzip"), "kafka-python": ("python3", "pip"), "franz-kgo": ("go", "python3")}
+TOOLS = {"kafka-cli": ("java", "mvn", "unzip"), "kafka-python": ("python3", "pip", "ensurepip"), "franz-kgo": ("go",)}
 
 # name: (what it is, Kafka 4.4's passed / failed / skipped, broker settings or None for a broker per test, script, its settings, minutes)
 ALL = {
@@ -109,6 +110,11 @@ def run(name):
     return result, right
 
 
+def is_there(tool):
+    """A program, or a module that some distributions of Python leave out."""
+    return shutil.which(tool) is not None or importlib.util.find_spec(tool) is not None
+
+
 def rows():
     """The table as it stands: name -> result."""
     found = {}
@@ -136,7 +142,7 @@ def main():
     CACHE.mkdir(parents=True, exist_ok=True)
     results, all_right = rows(), True
     for name in names:
-        missing = [tool for tool in TOOLS.get(name, ()) if shutil.which(tool) is None]
+        missing = [tool for tool in TOOLS.get(name, ()) if not is_there(tool)]
         if quick and missing:
             print(f"=== SKIPPED, the suite {name} did not run: {', '.join(missing)} is not installed ===", flush=True)
             continue

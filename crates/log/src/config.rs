@@ -123,6 +123,8 @@ pub struct DirConfig {
     pub background_sync_bytes: u64,
     /// `producer.id.expiration.ms`
     pub producer_id_expiration_ms: i64,
+    /// `producer.id.expiration.check.interval.ms`
+    pub producer_id_check_interval_ms: i64,
     /// `transaction.partition.verification.enable`
     pub verify_transactions: bool,
     /// Free bytes below which clients' appends are refused, so that there is room left for deletions and group commits.
@@ -146,6 +148,7 @@ impl DirConfig {
             snapshot_interval_bytes: 4 << 20,
             background_sync_bytes: 32 << 20,
             producer_id_expiration_ms: 86_400_000,
+            producer_id_check_interval_ms: 600_000,
             verify_transactions: true,
             reserved_bytes: 4 << 20,
             compaction_map_bytes: 32 << 20,

@@ -27,7 +27,6 @@ const DELETED: &str = "-delete";
 const TICK_MS: u64 = 100;
 /// Over the memory budget, partitions that nobody wrote to for this long give up their recent batches.
 const IDLE_CACHE_MS: i64 = 10_000;
-const EXPIRE_INTERVAL_MS: i64 = 600_000;
 
 /// A data directory, held by this process alone.
 pub struct LogDir {
@@ -315,7 +314,7 @@ impl LogDir {
         if self.shared.cache.used.load(Ordering::Relaxed) > self.shared.cache.limit {
             self.each_ready(|inner| inner.tail.clear_if_idle(now_ms - IDLE_CACHE_MS));
         }
-        if due(&self.expired_ms, now_ms, EXPIRE_INTERVAL_MS) {
+        if due(&self.expired_ms, now_ms, self.shared.config.producer_id_check_interval_ms) {
             let expiration = self.shared.config.producer_id_expiration_ms;
             self.each_ready(|inner| inner.producers.expire(now_ms, expiration));
         }

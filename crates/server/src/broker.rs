@@ -1,9 +1,10 @@
 //! What all handlers share.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use log::LogDir;
-use wire::KStr;
+use wire::{ErrorCode, KStr};
 
 use crate::clock::Clock;
 use crate::config::Config;
@@ -14,8 +15,11 @@ use crate::groups::Groups;
 use crate::log_events::LogEvents;
 use crate::metrics::Metrics;
 use crate::shutdown::Shutdown;
-use crate::topics::Topics;
+use crate::topics::{OFFSETS_TOPIC, TRANSACTIONS_TOPIC, Topics, own_topic};
 use crate::transactions::Transactions;
+
+/// How long a new coordinator may take to load nothing; clients repeat what comes too early.
+const OPEN_PATIENCE: Duration = Duration::from_secs(5);
 
 /// One broker in this process. Everything it owns is reached from here; nothing of it is global.
 pub(crate) struct Broker {
@@ -37,4 +41,34 @@ pub(crate) struct Broker {
     pub connections: Connections,
     pub metrics: Arc<Metrics>,
     pub shutdown: Shutdown,
+}
+
+impl Broker {
+    /// Makes the topic of the group coordinator if it is missing (C R-3). When this returns, its groups can be asked for.
+    pub async fn open_groups(&self) -> Result<(), ErrorCode> {
+        if !self.groups.has_shards() {
+            self.make_topic(OFFSETS_TOPIC).await?;
+            self.groups.loaded(OPEN_PATIENCE).await;
+        }
+        Ok(())
+    }
+
+    /// The same for the transaction coordinator.
+    pub async fn open_transactions(&self) -> Result<(), ErrorCode> {
+        if !self.transactions.has_shards() {
+            self.make_topic(TRANSACTIONS_TOPIC).await?;
+            self.transactions.loaded(OPEN_PATIENCE).await;
+        }
+        Ok(())
+    }
+
+    async fn make_topic(&self, name: &'static str) -> Result<(), ErrorCode> {
+        let Some(topic) = own_topic(name, &self.config.current()) else {
+            return Err(ErrorCode::CoordinatorNotAvailable);
+        };
+        self.topics.ensure(topic).await.map_err(|refusal| {
+            tracing::error!("cannot create {name}: {refusal}");
+            ErrorCode::CoordinatorNotAvailable
+        })
+    }
 }

@@ -3,7 +3,7 @@
 use std::io;
 use std::net::SocketAddr;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use coordinator::InternalTopic;
@@ -14,7 +14,7 @@ use wire::KStr;
 use crate::admin_http;
 use crate::broker::Broker;
 use crate::clock::Clock;
-use crate::config::{Config, InternalTopicConfig, ServerConfig};
+use crate::config::{Config, ServerConfig};
 use crate::connection::{Budget, ConnectionLimits, Connections};
 use crate::data::{FetchSessions, FetchWaiters};
 use crate::features::Features;
@@ -26,7 +26,7 @@ use crate::maintenance;
 use crate::metrics::Metrics;
 use crate::os::open_files_limit;
 use crate::shutdown::Shutdown;
-use crate::topics::{MetadataError, OFFSETS_TOPIC, TRANSACTIONS_TOPIC, Topics};
+use crate::topics::{Change, MetadataError, OFFSETS_TOPIC, TRANSACTIONS_TOPIC, Topics};
 use crate::transactions::markers::Markers;
 use crate::transactions::{Transactions, settings};
 
@@ -201,6 +201,7 @@ fn dir_config(config: &ServerConfig) -> DirConfig {
         seed: u64::from_ne_bytes(seed),
         checkpoint_interval_ms: config.storage.checkpoint_interval_ms,
         producer_id_expiration_ms: config.storage.producer_id_expiration_ms,
+        producer_id_check_interval_ms: config.storage.producer_id_check_interval_ms,
         verify_transactions: config.transactions.verify_partitions,
         compaction_map_bytes: config.storage.cleaner_map_bytes,
         open_files: default.open_files.min(open_files.max(MIN_FILES)),
@@ -241,7 +242,7 @@ async fn open_topics(
     Ok(blocking(move || Topics::open(logs, config, features, Arc::new(SystemClock))).await?)
 }
 
-/// The coordinator on its partitions, which exist from the first start on (C R-3), and what it has to hear of.
+/// The coordinator on its partitions, if they exist, and what it has to hear of.
 async fn start_groups(
     config: &Config,
     topics: &Arc<Topics>,
@@ -249,17 +250,19 @@ async fn start_groups(
     clock: Clock,
     metrics: &Arc<Metrics>,
 ) -> Result<Groups, StartError> {
-    let wanted = config.current().offsets_topic.clone();
-    let logs = internal_topic(topics, OFFSETS_TOPIC, &wanted, "producer").await?;
+    let planned = planned(config.current().offsets_topic.partitions);
     let world = World { topics: topics.image(), version: 0, config: topics.group_configs() };
-    let groups = Groups::start(logs, world, clock, internal_topics(topics), metrics.clone());
+    let groups = Groups::new(planned, world, clock, internal_topics(topics), metrics.clone());
+    if let Some(logs) = logs_of(topics, OFFSETS_TOPIC)? {
+        groups.serve(logs);
+    }
     let hosted = groups.clone();
     log_events.subscribe(Arc::new(move |partition: &TopicPartition, event| {
         if &*partition.topic == OFFSETS_TOPIC {
             hosted.log_moved(partition.partition, event);
         }
     }));
-    let hosted = groups.clone();
+    let (hosted, registry) = (groups.clone(), Arc::downgrade(topics));
     topics.on_change(Arc::new(move |change| {
         if change.broker_config || !change.groups.is_empty() {
             hosted.config_changed(&change.configs, &change.groups);
@@ -267,11 +270,16 @@ async fn start_groups(
         if !change.changed.is_empty() || !change.deleted.is_empty() {
             hosted.topics_changed(&change.image, &change.changed, &change.deleted);
         }
+        if !hosted.has_shards()
+            && let Some(logs) = appeared(&registry, change, OFFSETS_TOPIC)
+        {
+            hosted.serve(logs);
+        }
     }));
     Ok(groups)
 }
 
-/// The transaction coordinator on its partitions, and what it has to hear of.
+/// The transaction coordinator on its partitions, if they exist, and what it has to hear of.
 async fn start_transactions(
     config: &Arc<Config>,
     features: &Arc<Features>,
@@ -280,11 +288,13 @@ async fn start_transactions(
     log_events: &LogEvents,
     clock: Clock,
 ) -> Result<Transactions, StartError> {
-    let wanted = config.current().transactions.state_topic.clone();
-    let logs = internal_topic(topics, TRANSACTIONS_TOPIC, &wanted, "uncompressed").await?;
+    let planned = planned(config.current().transactions.state_topic.partitions);
     let markers = Markers::new(topics.clone(), groups.clone(), clock);
     let now = settings(&config.current(), features);
-    let transactions = Transactions::start(logs, topics.clone(), markers, now, clock);
+    let transactions = Transactions::new(planned, topics.clone(), markers, now, clock);
+    if let Some(logs) = logs_of(topics, TRANSACTIONS_TOPIC)? {
+        transactions.serve(logs);
+    }
     let hosted = transactions.clone();
     log_events.subscribe(Arc::new(move |partition: &TopicPartition, event| {
         if &*partition.topic == TRANSACTIONS_TOPIC {
@@ -292,30 +302,42 @@ async fn start_transactions(
         }
     }));
     let (hosted, config, features) = (transactions.clone(), config.clone(), features.clone());
-    topics.on_change(Arc::new(move |_| hosted.configure(&Arc::new(settings(&config.current(), &features)))));
+    let registry = Arc::downgrade(topics);
+    topics.on_change(Arc::new(move |change| {
+        hosted.configure(&Arc::new(settings(&config.current(), &features)));
+        if !hosted.has_shards()
+            && let Some(logs) = appeared(&registry, change, TRANSACTIONS_TOPIC)
+        {
+            hosted.serve(logs);
+        }
+    }));
     Ok(transactions)
 }
 
-/// The logs of a coordinator's topic, by number; the topic is made when it is missing.
-async fn internal_topic(
-    topics: &Arc<Topics>,
-    topic: &'static str,
-    wanted: &InternalTopicConfig,
-    compression: &str,
-) -> Result<Vec<Arc<PartitionLog>>, StartError> {
-    let segment_bytes = wanted.segment_bytes.to_string();
-    let settings =
-        [("cleanup.policy", "compact"), ("compression.type", compression), ("segment.bytes", segment_bytes.as_str())];
-    let unusable = |why: &dyn std::fmt::Display| StartError::InternalTopic { topic, why: why.to_string() };
-    topics.ensure(topic, wanted.partitions, &settings).await.map_err(|refusal| unusable(&refusal))?;
+fn planned(partitions: i32) -> usize {
+    usize::try_from(partitions).unwrap_or(1)
+}
+
+/// The logs of a coordinator's topic, by number; `None` if there is no such topic yet.
+fn logs_of(topics: &Topics, topic: &'static str) -> Result<Option<Vec<Arc<PartitionLog>>>, StartError> {
     // A directory keeps the number it was made with: what it holds is found by it.
-    let partitions = topics.state().topic(topic).map_or(0, |topic| topic.partitions.len());
+    let Some(partitions) = topics.state().topic(topic).map(|topic| topic.partitions.len()) else { return Ok(None) };
     let logs = (0..partitions).filter_map(|number| topics.partition(topic, number as i32));
     let logs: Vec<Arc<PartitionLog>> = logs.collect();
     if logs.is_empty() || logs.len() != partitions {
-        return Err(unusable(&format_args!("{} of {partitions} partitions have a log", logs.len())));
+        let why = format!("{} of {partitions} partitions have a log", logs.len());
+        return Err(StartError::InternalTopic { topic, why });
     }
-    Ok(logs)
+    Ok(Some(logs))
+}
+
+/// The logs of a coordinator's topic, if a change has made it.
+fn appeared(registry: &Weak<Topics>, change: &Change, topic: &'static str) -> Option<Vec<Arc<PartitionLog>>> {
+    if !change.changed.iter().any(|changed| changed == topic) {
+        return None;
+    }
+    let logs = logs_of(&*registry.upgrade()?, topic);
+    logs.inspect_err(|error| tracing::error!("the new topic cannot be used: {error}")).ok().flatten()
 }
 
 /// How streams groups get their repartition and changelog topics.

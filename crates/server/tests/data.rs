@@ -2,7 +2,9 @@
 
 mod common;
 
-use common::{Client, TestBroker};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use common::{Client, PATIENCE, TestBroker};
 use wire::KStr;
 use wire::batch::BatchBuilder;
 use wire::messages::alter_replica_log_dirs_request::{
@@ -11,6 +13,7 @@ use wire::messages::alter_replica_log_dirs_request::{
 use wire::messages::create_topics_request::{CreatableTopic, CreateTopicsRequest};
 use wire::messages::delete_records_request::{DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsTopic};
 use wire::messages::describe_log_dirs_request::DescribeLogDirsRequest;
+use wire::messages::describe_producers_request::{DescribeProducersRequest, TopicRequest};
 use wire::messages::list_offsets_request::{ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic};
 use wire::messages::list_offsets_response::ListOffsetsPartitionResponse;
 use wire::messages::produce_request::{PartitionProduceData, ProduceRequest, TopicProduceData};
@@ -20,7 +23,12 @@ const MAX_TIMESTAMP: i64 = -3;
 
 /// A broker that syncs everything, with topic `t` of one partition.
 async fn topic() -> (TestBroker, Client) {
-    let broker = TestBroker::start(&[("offsets.topic.num.partitions", "1"), ("log.flush.policy", "always")]).await;
+    topic_with(&[]).await
+}
+
+async fn topic_with(settings: &[(&str, &str)]) -> (TestBroker, Client) {
+    let always = [("offsets.topic.num.partitions", "1"), ("log.flush.policy", "always")];
+    let broker = TestBroker::start(&[&always, settings].concat()).await;
     let mut client = broker.connect().await;
     let topic =
         CreatableTopic { name: KStr::from("t"), num_partitions: 1, replication_factor: -1, ..Default::default() };
@@ -33,6 +41,10 @@ async fn topic() -> (TestBroker, Client) {
 async fn produce(client: &mut Client) -> i64 {
     let mut batch = BatchBuilder::new();
     batch.append(1_000, None, Some(b"value"), &[]);
+    produce_batch(client, batch).await
+}
+
+async fn produce_batch(client: &mut Client, batch: BatchBuilder) -> i64 {
     let records = Some(batch.build().expect("a batch"));
     let partition = PartitionProduceData { index: 0, records, ..Default::default() };
     let topic = TopicProduceData { name: KStr::from("t"), partition_data: vec![partition], ..Default::default() };
@@ -110,4 +122,30 @@ async fn a_partition_can_be_moved_to_the_directory_that_it_is_in_and_to_no_other
         }
     }
     assert_ne!(dirs.results[0].topics.len(), 0);
+}
+
+/// D-3: who is idle for longer than `producer.id.expiration.ms` is forgotten at the next search.
+#[tokio::test]
+async fn d_3_idle_producers_are_forgotten() {
+    let settings = [("producer.id.expiration.ms", "300"), ("producer.id.expiration.check.interval.ms", "20")];
+    let (_broker, mut client) = topic_with(&settings).await;
+    let started = Instant::now();
+    let now_ms = SystemTime::now().duration_since(UNIX_EPOCH).expect("a clock that is set").as_millis() as i64;
+    let mut batch = BatchBuilder::new().producer(7, 0, 0);
+    batch.append(now_ms, None, Some(b"value"), &[]);
+    produce_batch(&mut client, batch).await;
+    let topic = TopicRequest { name: KStr::from("t"), partition_indexes: vec![0] };
+    let request = DescribeProducersRequest { topics: vec![topic] };
+    loop {
+        let asked = Instant::now();
+        let answer = client.call(0, &request).await.topics.remove(0).partitions.remove(0);
+        assert_eq!(answer.error_code, 0);
+        match &answer.active_producers[..] {
+            [] => break assert!(started.elapsed() >= Duration::from_millis(250), "forgotten too early"),
+            [producer] => assert_eq!(producer.producer_id, 7),
+            more => panic!("{} producers", more.len()),
+        }
+        assert!(asked.duration_since(started) < PATIENCE, "it is never forgotten");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
 }

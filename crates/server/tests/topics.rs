@@ -12,6 +12,9 @@ use wire::messages::create_topics_request::{
 use wire::messages::create_topics_response::CreatableTopicResult;
 use wire::messages::delete_topics_request::{DeleteTopicState, DeleteTopicsRequest};
 use wire::messages::describe_topic_partitions_request::{Cursor, DescribeTopicPartitionsRequest, TopicRequest};
+use wire::messages::find_coordinator_request::FindCoordinatorRequest;
+use wire::messages::heartbeat_request::HeartbeatRequest;
+use wire::messages::list_groups_request::ListGroupsRequest;
 use wire::messages::metadata_request::{MetadataRequest, MetadataRequestTopic};
 use wire::messages::metadata_response::MetadataResponse;
 use wire::{KStr, Uuid};
@@ -358,4 +361,48 @@ async fn m_5_partitions_come_in_pages() {
         told.extend(response.next_cursor.map(|next| format!("next {} {}", next.topic_name, next.partition_index)));
         assert_eq!(told.join(" "), expected, "{described}");
     }
+}
+
+/// C R-3, as clients see it: there is no coordinator, and no topic of one, before somebody looks for it or makes the topic.
+#[tokio::test]
+async fn c_r_3_the_topic_of_a_coordinator_is_made_when_somebody_looks_for_it() {
+    const NOT_COORDINATOR: i16 = 16;
+    const GROUP: i8 = 0;
+    const TRANSACTION: i8 = 1;
+    let broker = TestBroker::start_untouched(QUIET).await;
+    let mut client = broker.connect().await;
+    let heartbeat = HeartbeatRequest { group_id: KStr::from("g"), member_id: KStr::from("m"), ..Default::default() };
+    let find = |key_type| FindCoordinatorRequest {
+        key_type,
+        coordinator_keys: vec![KStr::from("g")],
+        ..FindCoordinatorRequest::default()
+    };
+    assert_eq!(client.call(4, &heartbeat).await.error_code, NOT_COORDINATOR);
+    assert!(client.call(5, &ListGroupsRequest::default()).await.groups.is_empty());
+    assert!(summary(&metadata(&mut client, 12, None).await).is_empty());
+    let found = client.call(6, &find(GROUP)).await.coordinators.remove(0);
+    assert_eq!((found.error_code, found.node_id), (0, 1));
+    assert_eq!(client.call(4, &heartbeat).await.error_code, 25, "unknown member");
+    assert_eq!(summary(&metadata(&mut client, 12, None).await), ["__consumer_offsets:0:1"]);
+    assert_eq!(client.call(6, &find(TRANSACTION)).await.coordinators[0].error_code, 0);
+    let both = ["__consumer_offsets:0:1", "__transaction_state:0:16"];
+    assert_eq!(summary(&metadata(&mut client, 12, None).await), both);
+    let broker = broker.crash().await;
+    let mut client = broker.connect().await;
+    assert_eq!(client.call(4, &heartbeat).await.error_code, 25, "it is there from the start");
+}
+
+#[tokio::test]
+async fn c_r_3_a_coordinator_serves_the_topic_that_an_administrator_made() {
+    let broker = TestBroker::start_untouched(QUIET).await;
+    let mut client = broker.connect().await;
+    created(&mut client, "__consumer_offsets", 3).await;
+    let heartbeat = HeartbeatRequest { group_id: KStr::from("g"), member_id: KStr::from("m"), ..Default::default() };
+    let started = std::time::Instant::now();
+    // Loading takes a moment, in which heartbeats are answered as if all were well (C R-4).
+    while client.call(4, &heartbeat).await.error_code != 25 {
+        assert!(started.elapsed() < common::PATIENCE, "it never serves");
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    }
+    assert_eq!(summary(&metadata(&mut client, 12, None).await), ["__consumer_offsets:0:3"]);
 }

@@ -1,4 +1,4 @@
-//! FindCoordinator (10), C R-2: everything is coordinated here.
+//! FindCoordinator (10), C R-2: everything is coordinated here. The first question makes the topic of the coordinator (C R-3).
 
 use wire::messages::find_coordinator_request::FindCoordinatorRequest;
 use wire::messages::find_coordinator_response::{Coordinator, FindCoordinatorResponse};
@@ -15,8 +15,12 @@ pub(crate) async fn handle(
     request: FindCoordinatorRequest,
 ) -> Result<Handled<FindCoordinatorResponse>, HandlerError> {
     // Share partitions (2) have a coordinator only where there are share groups.
-    let known = matches!(request.key_type, GROUP | TRANSACTION);
-    let of = |key: KStr| if known { here(cx, key) } else { refused(key) };
+    let opened = match request.key_type {
+        GROUP => cx.broker.open_groups().await,
+        TRANSACTION => cx.broker.open_transactions().await,
+        _ => Err(ErrorCode::InvalidRequest),
+    };
+    let of = |key: KStr| opened.map_or_else(|error| refused(key.clone(), error), |()| here(cx, key.clone()));
     if cx.api_version >= FIRST_WITH_LIST {
         let coordinators = request.coordinator_keys.into_iter().map(of).collect();
         return Ok(FindCoordinatorResponse { coordinators, ..Default::default() }.into());
@@ -36,13 +40,13 @@ fn here(cx: &RequestContext<'_>, key: KStr) -> Coordinator {
     }
 }
 
-fn refused(key: KStr) -> Coordinator {
+fn refused(key: KStr, error: ErrorCode) -> Coordinator {
     Coordinator {
         key,
         node_id: -1,
         host: KStr::EMPTY,
         port: -1,
-        error_code: ErrorCode::InvalidRequest.code(),
-        error_message: Some(KStr::from_static(ErrorCode::InvalidRequest.message())),
+        error_code: error.code(),
+        error_message: Some(KStr::from_static(error.message())),
     }
 }

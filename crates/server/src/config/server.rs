@@ -65,6 +65,7 @@ pub struct StorageConfig {
     pub cleaner_map_bytes: usize,
     pub checkpoint_interval_ms: i64,
     pub producer_id_expiration_ms: i64,
+    pub producer_id_check_interval_ms: i64,
 }
 
 /// How an internal topic is created.
@@ -192,6 +193,7 @@ fn storage_config(layers: &Layers) -> StorageConfig {
         cleaner_map_bytes: layers.unsigned(&storage::LOG_CLEANER_DEDUPE_BUFFER_SIZE) as usize,
         checkpoint_interval_ms: layers.long(&storage::LOG_FLUSH_OFFSET_CHECKPOINT_INTERVAL_MS),
         producer_id_expiration_ms: layers.long(&storage::PRODUCER_ID_EXPIRATION_MS),
+        producer_id_check_interval_ms: layers.long(&storage::PRODUCER_ID_EXPIRATION_CHECK_INTERVAL_MS),
     }
 }
 

@@ -73,16 +73,26 @@ impl Hosting for GroupHosting {
 }
 
 impl Groups {
-    /// Takes over the partitions of `__consumer_offsets`, in order of their numbers, and begins to load all of them.
+    /// Serves nothing until it is given partitions of `__consumer_offsets`, of which `planned` are expected.
     /// Must be called on a tokio runtime.
-    pub fn start(
-        partitions: Vec<Arc<PartitionLog>>,
+    pub fn new(
+        planned: usize,
         world: World,
         clock: Clock,
         create: CreateInternalTopics,
         metrics: Arc<Metrics>,
     ) -> Self {
-        Groups(Host::start(GroupHosting { worker: Worker::new(create, metrics) }, partitions, &world, clock))
+        Groups(Host::new(GroupHosting { worker: Worker::new(create, metrics) }, planned, world, clock))
+    }
+
+    /// Takes over the partitions, in order of their numbers, and begins to load all of them; the first time only.
+    pub fn serve(&self, partitions: Vec<Arc<PartitionLog>>) {
+        self.0.serve(partitions);
+    }
+
+    /// Whether the topic was there.
+    pub fn has_shards(&self) -> bool {
+        self.0.has_shards()
     }
 
     /// The partition that a group lives on (C R-1).

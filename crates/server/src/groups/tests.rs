@@ -36,8 +36,9 @@ async fn bench() -> Bench {
     image.insert("t".into(), TopicMetadata { id: Uuid([7; 16]), partitions: 1, rack: None });
     let world = World { topics: Arc::new(image), version: 0, config: Arc::default() };
     let create: CreateInternalTopics = Arc::new(|_| Box::pin(async { CreationOutcome::default() }));
-    let partitions = (0..SHARDS).map(|number| offsets_log(&logs, number)).collect();
-    let groups = Groups::start(partitions, world, Clock::start(), create, Arc::default());
+    let partitions: Vec<_> = (0..SHARDS).map(|number| offsets_log(&logs, number)).collect();
+    let groups = Groups::new(partitions.len(), world, Clock::start(), create, Arc::default());
+    groups.serve(partitions);
     let hosted = groups.clone();
     logs.set_listener(Arc::new(move |partition, event| hosted.log_moved(partition.partition, event)));
     assert!(groups.loaded(PATIENCE).await);

@@ -9,8 +9,8 @@ mod state_log;
 mod timekeeper;
 mod unavailable;
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use coordinator::StateMachine;
@@ -67,7 +67,11 @@ impl<H: Hosting> Clone for Host<H> {
 
 struct Inner<H: Hosting> {
     hosting: H,
-    shards: Vec<Hosted<H>>,
+    /// Set once, when there is a topic to serve.
+    shards: OnceLock<Vec<Hosted<H>>>,
+    /// As long as there are no shards: how many there will be, and what they will be told.
+    planned: usize,
+    world: Mutex<H::World>,
     clock: Clock,
     runtime: Handle,
     timekeeper: Timekeeper,
@@ -76,23 +80,45 @@ struct Inner<H: Hosting> {
 }
 
 impl<H: Hosting> Host<H> {
-    /// Takes over the partitions of the topic, in order of their numbers, and begins to load all of them.
-    /// Must be called on a tokio runtime.
-    pub fn start(hosting: H, partitions: Vec<Arc<PartitionLog>>, world: &H::World, clock: Clock) -> Self {
-        let shards = partitions.into_iter().enumerate();
+    /// Serves nothing until it is given partitions, of which `planned` are expected. Must be called on a tokio runtime.
+    pub fn new(hosting: H, planned: usize, world: H::World, clock: Clock) -> Self {
         let host = Host(Arc::new(Inner {
             hosting,
-            shards: shards.map(|(number, log)| Hosted::new(number, log, world.clone())).collect(),
+            shards: OnceLock::new(),
+            planned: planned.max(1),
+            world: Mutex::new(world),
             clock,
             runtime: Handle::current(),
             timekeeper: Timekeeper::default(),
             members_total: AtomicU32::new(0),
         }));
         host.0.runtime.spawn(timekeeper::run(host.clone()));
-        for shard in 0..host.shards() {
-            host.load(shard);
-        }
         host
+    }
+
+    /// Takes over the partitions of the topic, in order of their numbers, and begins to load all of them. Only the first
+    /// call does anything.
+    pub fn serve(&self, partitions: Vec<Arc<PartitionLog>>) {
+        {
+            let world = self.0.world.lock().unwrap_or_else(PoisonError::into_inner);
+            let shards = partitions.into_iter().enumerate();
+            let shards = shards.map(|(number, log)| Hosted::new(number, log, world.clone())).collect();
+            if self.0.shards.set(shards).is_err() {
+                return;
+            }
+        }
+        for shard in 0..self.served().len() {
+            self.load(shard);
+        }
+    }
+
+    fn served(&self) -> &[Hosted<H>] {
+        self.0.shards.get().map_or(&[], Vec::as_slice)
+    }
+
+    /// Whether it was given partitions.
+    pub fn has_shards(&self) -> bool {
+        !self.served().is_empty()
     }
 
     pub fn hosting(&self) -> &H {
@@ -103,27 +129,30 @@ impl<H: Hosting> Host<H> {
         &self.0.runtime
     }
 
-    /// Their number.
+    /// Their number, zero before there are any.
     pub fn shards(&self) -> usize {
-        self.0.shards.len()
+        self.served().len()
     }
 
-    /// The shard that a group or transactional id lives on (C R-1, T-1).
+    /// The shard that a group or transactional id lives on, or will live on (C R-1, T-1).
     pub fn shard_of(&self, key: &str) -> usize {
-        coordinator::partition_of(key, self.shards() as u32) as usize
+        let shards = if self.has_shards() { self.shards() } else { self.0.planned };
+        coordinator::partition_of(key, shards as u32) as usize
     }
 
     pub fn world(&self, shard: usize) -> H::World {
-        self.0.shards[shard].world()
+        self.served()[shard].world()
     }
 
     pub fn log(&self, shard: usize) -> &Arc<PartitionLog> {
-        self.0.shards[shard].log()
+        self.served()[shard].log()
     }
 
     /// When this returns, no command sees the world as it was.
     pub fn change_world(&self, change: impl Fn(&mut H::World)) {
-        for shard in &self.0.shards {
+        let mut world = self.0.world.lock().unwrap_or_else(PoisonError::into_inner);
+        change(&mut world);
+        for shard in self.served() {
             shard.change_world(&change);
         }
     }
@@ -164,7 +193,8 @@ impl<H: Hosting> Host<H> {
         command: CommandOf<H>,
         sink: impl FnOnce(Replied<ReplyOf<H>>) + Send + 'static,
     ) -> Option<Replied<ReplyOf<H>>> {
-        let hosted = &self.0.shards[shard];
+        // The topic is not there yet, or has fewer partitions.
+        let Some(hosted) = self.served().get(shard) else { return Some(Err(Unavailable::NotCoordinator)) };
         let members_total = self.0.members_total.load(Ordering::Relaxed);
         let ran = hosted.run(self.0.clock, members_total, command, sink);
         if ran.members_change != 0 {
@@ -183,7 +213,7 @@ impl<H: Hosting> Host<H> {
     }
 
     fn carry_out(&self, shard: usize, effects: Vec<EffectOf<H>>, after: u64) {
-        let hosted = &self.0.shards[shard];
+        let hosted = &self.served()[shard];
         if !H::EFFECTS_WAIT || hosted.is_committed(after) {
             return effects.into_iter().for_each(|effect| H::carry_out(self, shard, effect));
         }
@@ -202,8 +232,8 @@ impl<H: Hosting> Host<H> {
 
     /// The log of a partition moved or failed; called on a thread of the log.
     pub fn log_moved(&self, partition: i32, event: log::Event) {
-        let Some(shard) = usize::try_from(partition).ok().filter(|shard| *shard < self.shards()) else { return };
-        let hosted = &self.0.shards[shard];
+        let Ok(shard) = usize::try_from(partition) else { return };
+        let Some(hosted) = self.served().get(shard) else { return };
         match event {
             log::Event::Advanced => hosted.committed(),
             log::Event::StartMoved => {}
@@ -237,7 +267,7 @@ impl<H: Hosting> Host<H> {
     }
 
     fn load_now(&self, shard: usize) -> Result<(), LoadError> {
-        let hosted = &self.0.shards[shard];
+        let hosted = &self.served()[shard];
         let missed = hosted.load(self.0.clock)?;
         for command in missed {
             self.tell(shard, command);
@@ -248,12 +278,12 @@ impl<H: Hosting> Host<H> {
     }
 
     pub fn is_serving(&self) -> bool {
-        self.0.shards.iter().all(Hosted::is_serving)
+        self.served().iter().all(Hosted::is_serving)
     }
 
     /// How many replies wait: for something to happen, and for the log.
     pub fn waiting(&self) -> (usize, usize) {
-        let each = self.0.shards.iter().map(Hosted::waiting);
+        let each = self.served().iter().map(Hosted::waiting);
         each.fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1))
     }
 
@@ -265,7 +295,7 @@ impl<H: Hosting> Host<H> {
     /// Waits until every shard serves, but no longer than `limit`.
     pub async fn loaded(&self, limit: Duration) -> bool {
         let all = async {
-            for shard in &self.0.shards {
+            for shard in self.served() {
                 shard.is_loaded().await;
             }
         };
@@ -274,7 +304,7 @@ impl<H: Hosting> Host<H> {
 
     /// Stops serving: whoever waits is told to look for another coordinator.
     pub fn close(&self) {
-        for shard in &self.0.shards {
+        for shard in self.served() {
             shard.close().into_iter().for_each(Released::deliver);
         }
         self.0.timekeeper.stop();

@@ -76,17 +76,10 @@ impl Topics {
     }
 
     /// A topic of the broker's own, made if it does not exist. Its present number of partitions wins.
-    pub async fn ensure(
-        self: &Arc<Self>,
-        name: &str,
-        partitions: i32,
-        configs: &[(&str, &str)],
-    ) -> Result<(), Refusal> {
-        if self.state().topic(name).is_some() {
+    pub async fn ensure(self: &Arc<Self>, topic: NewTopic) -> Result<(), Refusal> {
+        if self.state().topic(&topic.name).is_some() {
             return Ok(());
         }
-        let configs = configs.iter().map(|(key, value)| (KStr::copy(key), Some(KStr::copy(value)))).collect();
-        let topic = NewTopic { partitions, configs, ..NewTopic::named(KStr::copy(name)) };
         for (_, result) in self.create(vec![topic], false).await? {
             match result {
                 Err(refusal) if refusal.code != ErrorCode::TopicAlreadyExists => return Err(refusal),

@@ -103,16 +103,20 @@ pub(crate) fn settings(config: &ServerConfig, features: &Features) -> Config {
 }
 
 impl Transactions {
-    /// Takes over the partitions of `__transaction_state`, in order of their numbers, and begins to load all of them.
+    /// Serves nothing until it is given partitions of `__transaction_state`, of which `planned` are expected.
     /// Must be called on a tokio runtime.
-    pub fn start(
-        partitions: Vec<Arc<PartitionLog>>,
-        topics: Arc<Topics>,
-        markers: Markers,
-        config: Config,
-        clock: Clock,
-    ) -> Self {
-        Transactions(Host::start(TxnHosting { topics, markers }, partitions, &Arc::new(config), clock))
+    pub fn new(planned: usize, topics: Arc<Topics>, markers: Markers, config: Config, clock: Clock) -> Self {
+        Transactions(Host::new(TxnHosting { topics, markers }, planned, Arc::new(config), clock))
+    }
+
+    /// Takes over the partitions, in order of their numbers, and begins to load all of them; the first time only.
+    pub fn serve(&self, partitions: Vec<Arc<PartitionLog>>) {
+        self.0.serve(partitions);
+    }
+
+    /// Whether the topic was there.
+    pub fn has_shards(&self) -> bool {
+        self.0.has_shards()
     }
 
     pub fn markers(&self) -> &Markers {

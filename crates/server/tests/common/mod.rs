@@ -9,7 +9,8 @@ use server::config::{Format, ServerConfig, Setting, load_text};
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
-use wire::{ApiKey, Bytes, Message, Reader, Request, Writer};
+use wire::messages::find_coordinator_request::FindCoordinatorRequest;
+use wire::{ApiKey, Bytes, KStr, Message, Reader, Request, Writer};
 
 /// Longer than anything here should take, also on a busy machine.
 pub const PATIENCE: Duration = Duration::from_secs(20);
@@ -38,7 +39,24 @@ fn setting(name: &str, value: &str) -> Setting {
 }
 
 impl TestBroker {
+    /// Both coordinators can be asked at once.
     pub async fn start(settings: &[(&str, &str)]) -> TestBroker {
+        let broker = TestBroker::start_untouched(settings).await;
+        let mut client = broker.connect().await;
+        for key_type in [0, 1] {
+            let request = FindCoordinatorRequest {
+                key_type,
+                coordinator_keys: vec![KStr::from("any")],
+                ..FindCoordinatorRequest::default()
+            };
+            let found = client.call(6, &request).await.coordinators.remove(0);
+            assert_eq!(found.error_code, 0, "{:?}", found.error_message);
+        }
+        broker
+    }
+
+    /// Nobody has looked for a coordinator yet.
+    pub async fn start_untouched(settings: &[(&str, &str)]) -> TestBroker {
         let settings = settings.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect();
         let dir = tempfile::tempdir().expect("a temporary directory");
         TestBroker::start_in(dir, settings).await

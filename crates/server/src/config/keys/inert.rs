@@ -182,7 +182,6 @@ pub static ALL: &[Key] = &[
     Key::inert("socket.receive.buffer.bytes", Int, Some("102400"), SOCKETS),
     Key::inert("socket.send.buffer.bytes", Int, Some("102400"), SOCKETS),
     Key::inert("offsets.commit.timeout.ms", Int, Some("5000"), INTERNALS),
-    Key::inert("producer.id.expiration.check.interval.ms", Int, Some("600000"), INTERNALS).internal(),
     Key::inert("connection.failed.authentication.delay.ms", Int, Some("100"), INTERNALS),
     Key::inert("cordoned.log.dirs", List, Some(""), INTERNALS),
     Key::inert("delete.records.purgatory.purge.interval.requests", Int, Some("1"), INTERNALS),

@@ -116,4 +116,6 @@ keys! {
 
     PRODUCER_ID_EXPIRATION_MS = Key::int("producer.id.expiration.ms", "86400000").at_least(1).low()
         .doc("Idle time after which a partition forgets a producer.");
+    PRODUCER_ID_EXPIRATION_CHECK_INTERVAL_MS = Key::int("producer.id.expiration.check.interval.ms", "600000").at_least(1).low().internal()
+        .doc("Pause between two searches for producers to forget.");
 }

@@ -244,9 +244,13 @@ async fn a_thousand_partitions_cost_one_batch_and_so_one_sync() {
 #[tokio::test]
 async fn ensure_makes_a_topic_once_and_keeps_its_partitions() {
     let bench = Bench::new("");
-    let settings = [("cleanup.policy", "compact")];
-    bench.topics.ensure("__consumer_offsets", 3, &settings).await.expect("made");
-    bench.topics.ensure("__consumer_offsets", 5, &settings).await.expect("is there");
+    let wanted = |partitions| NewTopic {
+        partitions,
+        configs: vec![("cleanup.policy".into(), Some("compact".into()))],
+        ..NewTopic::named("__consumer_offsets".into())
+    };
+    bench.topics.ensure(wanted(3)).await.expect("made");
+    bench.topics.ensure(wanted(5)).await.expect("is there");
     assert_eq!(bench.listing(), "__consumer_offsets:3");
     assert!(bench.topics.partition("__consumer_offsets", 0).expect("a log").config().compact);
 }
