@@ -13,7 +13,9 @@ use wire::messages::create_topics_request::{CreatableTopic, CreateTopicsRequest}
 use wire::messages::delete_groups_request::DeleteGroupsRequest;
 use wire::messages::delete_topics_request::{DeleteTopicState, DeleteTopicsRequest};
 use wire::messages::describe_groups_request::DescribeGroupsRequest;
+use wire::messages::find_coordinator_request::FindCoordinatorRequest;
 use wire::messages::heartbeat_request::HeartbeatRequest;
+use wire::messages::init_producer_id_request::InitProducerIdRequest;
 use wire::messages::join_group_request::{JoinGroupRequest, JoinGroupRequestProtocol};
 use wire::messages::join_group_response::JoinGroupResponse;
 use wire::messages::leave_group_request::{LeaveGroupRequest, MemberIdentity};
@@ -352,4 +354,36 @@ async fn k_34_topics_that_match_an_expression_are_found_off_the_shard() {
     let mut members = vec![member];
     settle(&mut members, |all| all[0].owned() == 2).await;
     broker.running.shutdown().await.unwrap();
+}
+
+/// The field case OF-05: the topics of the coordinators do not exist yet when the first client comes.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_first_requests_to_a_fresh_broker_find_its_coordinators() {
+    let broker = TestBroker::start(&[("group.initial.rebalance.delay.ms", "0")]).await;
+    for n in 0..8 {
+        first_contact(&broker, n).await;
+    }
+    broker.running.shutdown().await.unwrap();
+}
+
+async fn first_contact(broker: &TestBroker, n: usize) {
+    let mut client = broker.connect().await;
+    let group = format!("g{n}");
+    for key_type in [0, 1] {
+        let request =
+            FindCoordinatorRequest { key_type, coordinator_keys: vec![KStr::copy(&group)], ..Default::default() };
+        let found = client.call(4, &request).await.coordinators.remove(0);
+        let port = i32::from(broker.address().port());
+        assert_eq!((found.error_code, found.port), (0, port), "{:?}", found.error_message);
+    }
+    // Whoever was sent here is served here, at once.
+    assert_eq!(join_new(&mut client, &group).await.error_code, 0);
+    let request = InitProducerIdRequest {
+        transactional_id: Some(KStr::copy(&group)),
+        transaction_timeout_ms: 60_000,
+        producer_id: -1,
+        producer_epoch: -1,
+        ..Default::default()
+    };
+    assert_eq!(client.call(4, &request).await.error_code, 0);
 }

@@ -1,6 +1,7 @@
 //! The wire scenarios under `tests/conformance` (streams, classic and consumer groups) against the binary: requests of every
 //! kind and version, encoded and decoded by Kafka's own classes, with the answers that a real Kafka 4.4 gave, or those that
-//! the decisions ask for where the two differ.
+//! the decisions ask for where the two differ. Those under `tests/field-cases` are of the same kind: what went wrong with
+//! other brokers and clients in the field.
 
 use std::io::Write;
 use std::net::TcpListener;
@@ -15,8 +16,8 @@ fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/conformance")
 }
 
-/// The scenarios with the broker settings that they were written for.
-fn conformance(profile: &str, suites: &[&str]) {
+/// The scenarios of these folders with the broker settings that they were written for.
+fn conformance(profile: &str, suites: &[PathBuf]) {
     let Some(java) = Java::with_coordinator_records() else { return };
     let dir = tempfile::tempdir().expect("a temporary directory");
     let runner = java.compile(&folder().join("runner"), &dir.path().join("classes"));
@@ -36,12 +37,13 @@ fn conformance(profile: &str, suites: &[&str]) {
     command.arg("-cp").arg(runner).arg("Conformance").arg("--common").arg(folder().join("common"));
     // Access rules are not built (decision 29).
     command.args([&bootstrap, "--without", "acl", "--profile", profile, "--restart", &restart]);
-    command.args(suites.iter().map(|suite| folder().join(suite)));
+    command.args(suites);
     let output = command.stdin(Stdio::null()).output().expect("java starts");
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
     println!("{said}");
     assert!(output.status.success(), "{said}\n{}", String::from_utf8_lossy(&output.stderr));
     for suite in suites {
+        let suite = suite.file_name().expect("a folder has a name").display();
         let passed = said.lines().find_map(|line| line.strip_prefix(&format!("SUITE conformance-{suite}: passed ")));
         let passed: usize = passed.and_then(|rest| rest.split(' ').next()?.parse().ok()).unwrap_or_default();
         assert!(passed > 0, "no scenario of {suite} ran:\n{said}");
@@ -68,12 +70,27 @@ fn restarter(broker: Broker) -> (String, Arc<Mutex<Broker>>) {
     (format!("bash -c '{ask}'"), broker)
 }
 
+fn rules(suites: &[&str]) -> Vec<PathBuf> {
+    suites.iter().map(|suite| folder().join(suite)).collect()
+}
+
+fn field_cases(classes: &[&str]) -> Vec<PathBuf> {
+    classes.iter().map(|class| folder().join("../field-cases").join(class)).collect()
+}
+
 #[test]
 fn wire_scenarios_with_short_sessions_and_small_groups() {
-    conformance("reference", &["streams", "classic", "consumer"]);
+    conformance("reference", &rules(&["streams", "classic", "consumer"]));
 }
 
 #[test]
 fn wire_scenarios_with_an_initial_delay_expiry_and_no_migration() {
-    conformance("second", &["streams", "classic"]);
+    let suites = [rules(&["streams", "classic"]), field_cases(&["offsets"])].concat();
+    conformance("second", &suites);
+}
+
+#[test]
+fn field_cases_over_the_wire() {
+    let classes = ["streams-group", "static-membership", "consumer-848", "classic", "offsets", "admin-cli"];
+    conformance("reference", &field_cases(&classes));
 }

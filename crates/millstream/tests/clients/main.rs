@@ -6,5 +6,6 @@ mod conformance;
 mod exactly_once;
 mod java;
 mod kill_and_restart;
+mod pods;
 mod settled;
 mod streams_application;

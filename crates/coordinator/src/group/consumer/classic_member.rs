@@ -25,6 +25,7 @@ use crate::command::Caller;
 use crate::config::MigrationPolicy;
 use crate::group;
 use crate::outcome::Reply;
+use crate::record::Record;
 use crate::shard::Ctx;
 
 const PROTOCOL_TYPE: &str = "consumer";
@@ -90,10 +91,15 @@ fn run_join(
     let wants = joined(&participant.member.wants, caller, request, wants);
     let update = Update::new(group_id, group, &participant, Some(wants));
     let subscribed = update.subscribe(ctx, &mut records).map_err(refuse_for)?;
-    let change = update.target(subscribed.epoch);
-    let (target_epoch, target) = change.update(ctx, &mut records).map_err(refuse_for)?;
-    let owned = || Some(credible(owned, subscription.generation_id, &participant.member.has));
-    let next = update.reconcile(ctx, owned, target_epoch, &target, subscribed.changed);
+    let converts = replaces_the_last(ctx, group, &participant, &records);
+    let next = if converts && subscribed.epoch > group.target.epoch {
+        None // The classic group assembles anew instead (C G-13).
+    } else {
+        let change = update.target(subscribed.epoch);
+        let (target_epoch, target) = change.update(ctx, &mut records).map_err(refuse_for)?;
+        let owned = || Some(credible(owned, subscription.generation_id, &participant.member.has));
+        update.reconcile(ctx, owned, target_epoch, &target, subscribed.changed)
+    };
     let id = participant.member.id.clone();
     if let Some(next) = &next {
         records.push(records::current(group_id, &id, next));
@@ -106,7 +112,9 @@ fn run_join(
     if let Some(old) = participant.replaces {
         timers::disarm_all(ctx.soft, group_id, &old.id);
     }
-    if !replaced_the_last(ctx, group_id, group, &participant) {
+    if converts {
+        convert(ctx, group_id, group);
+    } else {
         watch(ctx, group_id, &id, request);
     }
     Ok(JoinGroupResponse {
@@ -138,7 +146,7 @@ fn find<'a>(
     group_id: &KStr,
     member_id: &KStr,
     request: &JoinGroupRequest,
-    records: &mut Vec<crate::record::Record>,
+    records: &mut Vec<Record>,
 ) -> Result<Participant<'a>, Fault> {
     let known = group.members.get(member_id).map(Participant::existing);
     let Some(instance_id) = &request.group_instance_id else {
@@ -164,7 +172,8 @@ fn joined(before: &Wants, caller: &Caller, request: &JoinGroupRequest, given: Wa
         client_host: own(&caller.client_host),
         rebalance_timeout_ms: rebalance_timeout_ms(request),
         names: given.names,
-        regex: before.regex.clone(),
+        // A subscription of the classic protocol is all that its member reads, whatever the holder before it read.
+        regex: KStr::EMPTY,
         assignor: before.assignor.clone(),
         classic: Some(Classic {
             session_timeout_ms: request.session_timeout_ms,
@@ -188,21 +197,24 @@ fn credible(owned: PartitionSet, generation: i32, has: &Has) -> PartitionSet {
     if generation == has.epoch || within { owned } else { PartitionSet::new() }
 }
 
-/// Whether the instance that was taken over was the last member of the consumer protocol, so that the group becomes a
-/// classic one (C G-13).
-fn replaced_the_last(ctx: &mut Ctx<'_, '_>, group_id: &KStr, group: &Group, participant: &Participant<'_>) -> bool {
-    if participant.replaces.is_none_or(Member::is_classic) {
-        return false;
-    }
+/// The member takes the place of the last one that spoke the consumer protocol (C G-13). `records`: what it changes.
+fn replaces_the_last(ctx: &Ctx<'_, '_>, group: &Group, participant: &Participant<'_>, records: &[Record]) -> bool {
+    participant.replaces.is_some_and(|old| !old.is_classic())
+        && downgrade::is_due(&ctx.env.config.broker, &after(group, records), &[])
+}
+
+fn after(group: &Group, records: &[Record]) -> Group {
     let mut after = group.clone();
-    for record in &ctx.out.records {
+    for record in records {
         after.apply(record.clone());
     }
-    if !downgrade::is_due(&ctx.env.config.broker, &after, &[]) {
-        return false;
-    }
+    after
+}
+
+/// The group goes on as a classic one. If the target is behind, members assemble at once.
+fn convert(ctx: &mut Ctx<'_, '_>, group_id: &KStr, group: &Group) {
+    let after = after(group, &ctx.out.records);
     downgrade::convert(ctx, group_id, &after, &[], after.epoch > after.target.epoch);
-    true
 }
 
 /// C G-8: the session runs, and the sync is waited for.
