@@ -74,6 +74,19 @@ fn rules(suites: &[&str]) -> Vec<PathBuf> {
     suites.iter().map(|suite| folder().join(suite)).collect()
 }
 
+/// All of `tests/field-cases`.
+const CLASSES: [&str; 9] = [
+    "streams-group",
+    "static-membership",
+    "consumer-848",
+    "classic",
+    "offsets",
+    "admin-cli",
+    "transactions",
+    "data-plane",
+    "storage-recovery",
+];
+
 fn field_cases(classes: &[&str]) -> Vec<PathBuf> {
     classes.iter().map(|class| folder().join("../field-cases").join(class)).collect()
 }
@@ -91,6 +104,5 @@ fn wire_scenarios_with_an_initial_delay_expiry_and_no_migration() {
 
 #[test]
 fn field_cases_over_the_wire() {
-    let classes = ["streams-group", "static-membership", "consumer-848", "classic", "offsets", "admin-cli"];
-    conformance("reference", &field_cases(&classes));
+    conformance("reference", &field_cases(&CLASSES));
 }
