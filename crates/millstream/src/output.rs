@@ -157,12 +157,14 @@ impl Table {
         }
         let cells = |column: usize| self.rows.iter().filter_map(move |row| row.get(column));
         let width = |column: usize| cells(column).map(|cell| width_of(&cell.text)).max().unwrap_or(0);
-        let is_number = |text: &str| text == "-" || text.chars().next().is_some_and(|c| c.is_ascii_digit() || c == '-');
+        let is_number = |text: &str| text.chars().all(|c| c.is_ascii_digit() || matches!(c, '-' | '.'));
+        let are_numbers =
+            |column| cells(column).all(|cell| is_number(&cell.text)) && cells(column).any(|cell| cell.text != "-");
         let columns: Vec<(usize, bool)> = self
             .headers
             .iter()
             .enumerate()
-            .map(|(i, header)| (width(i).max(width_of(header)), cells(i).all(|cell| is_number(&cell.text))))
+            .map(|(i, header)| (width(i).max(width_of(header)), are_numbers(i)))
             .collect();
         let mut text = String::new();
         let heads = self.headers.iter().map(|header| Cell::toned(*header, Tone::Heading)).collect::<Vec<_>>();

@@ -4,6 +4,7 @@ use serde::Serialize;
 use wire::messages::delete_groups_request::DeleteGroupsRequest;
 use wire::messages::leave_group_request::{LeaveGroupRequest, MemberIdentity};
 use wire::messages::list_groups_request::ListGroupsRequest;
+use wire::messages::streams_group_heartbeat_request::StreamsGroupHeartbeatRequest;
 use wire::{ErrorCode, KStr};
 
 pub use super::description::{
@@ -71,8 +72,47 @@ impl Removal {
     }
 }
 
-/// Removes members in one request (KIP-345, C L-3 and following): each has an outcome of its own, in the order given.
+/// Removes members, each with an outcome of its own, in the order given. Classic and consumer groups take all in one request
+/// (KIP-345, C L-3, C G-12). Streams groups do not know that request (S 12): their members are removed by the heartbeat with
+/// which they would leave themselves.
 pub async fn remove_members(
+    client: &mut Client,
+    group: &GroupDescription,
+    removals: &[Removal],
+    reason: &str,
+) -> Result<Vec<ErrorCode>, ClientError> {
+    if group.kind != GroupKind::Streams {
+        return leave_group(client, &group.group, removals, reason).await;
+    }
+    let mut outcomes = Vec::new();
+    for removal in removals {
+        let found = group.members.iter().find(|member| match removal {
+            Removal::Instance(id) => member.instance_id.as_ref() == Some(id),
+            Removal::Member(id) => member.member_id == *id,
+        });
+        outcomes.push(match found {
+            Some(member) => leave_streams(client, &group.group, member).await?,
+            None => ErrorCode::UnknownMemberId,
+        });
+    }
+    Ok(outcomes)
+}
+
+async fn leave_streams(client: &mut Client, group_id: &str, member: &Member) -> Result<ErrorCode, ClientError> {
+    const LEAVE: i32 = -1;
+    let request = StreamsGroupHeartbeatRequest {
+        group_id: KStr::copy(group_id),
+        member_id: KStr::copy(&member.member_id),
+        member_epoch: LEAVE,
+        instance_id: member.instance_id.as_deref().map(KStr::copy),
+        rebalance_timeout_ms: -1,
+        ..Default::default()
+    };
+    let response = client.call_coordinator(group_id, &request, |response| response.error_code).await?;
+    Ok(ErrorCode::from_code(response.error_code))
+}
+
+async fn leave_group(
     client: &mut Client,
     group_id: &str,
     members: &[Removal],

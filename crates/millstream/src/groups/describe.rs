@@ -61,7 +61,7 @@ fn section(name: &str, out: &mut Output) {
 
 fn head(group: &GroupDescription, rows: &[PartitionLag], out: &mut Output) {
     let mut line = |name: &str, value: String| {
-        let name = format!("{name:<12}");
+        let name = format!("{name:<13}");
         out.line(format!("{name}{value}"));
     };
     line("Group", format!("{} ({})", group.group, group.kind));

@@ -31,14 +31,10 @@ pub struct Args {
 
 pub async fn run(args: Args, out: &mut Output) -> Result<(), Failure> {
     let mut client = args.connect.client();
+    let group = known(&mut client, &args.group).await?;
     let removals: Vec<Removal> = match args.all {
         // By member id: who joins in between under the same instance id stays.
-        true => known(&mut client, &args.group)
-            .await?
-            .members
-            .iter()
-            .map(|member| Removal::Member(member.member_id.clone()))
-            .collect(),
+        true => group.members.iter().map(|member| Removal::Member(member.member_id.clone())).collect(),
         false => {
             let instances = args.instance.iter().cloned().map(Removal::Instance);
             instances.chain(args.member.iter().cloned().map(Removal::Member)).collect()
@@ -51,7 +47,7 @@ pub async fn run(args: Args, out: &mut Output) -> Result<(), Failure> {
         }
         return Ok(());
     }
-    let outcomes = groups::remove_members(&mut client, &args.group, &removals, &args.reason).await?;
+    let outcomes = groups::remove_members(&mut client, &group, &removals, &args.reason).await?;
     let failed = outcomes.iter().filter(|code| !code.is_none()).count();
     match args.connect.json {
         true => {
