@@ -21,6 +21,8 @@ const STEADY_MS: i32 = 200;
 const HURRIED_MS: i32 = 100;
 /// What one heartbeat is taken to cost the broker, socket included.
 const HEARTBEAT_COST_US: f64 = 20.0;
+/// If all members of the broker wait at once, their heartbeats may use so many times the share of a core.
+const HURRIED_SHARES: i32 = 8;
 /// A wait is prolonged by at most one part in so many of what it took already.
 const BACKOFF_DIVISOR: u64 = 50;
 /// Work of an assignor per member and per task, on the slow side.
@@ -38,13 +40,15 @@ pub(crate) fn steady_ms(broker: &BrokerConfig, members: u32) -> i32 {
 }
 
 /// Interval of a member that waits: for its target, for tasks or partitions of others, for a delay to end.
-/// `waiting` members of its group do, this one for `waited_ms` already. Backs off when the work takes long.
+/// `waiting` members of its group do, this one for `waited_ms` already. Backs off when the work takes long. How many wait in
+/// other groups is not known here; it may be all of them, as when a broker with many members starts.
 pub(crate) fn hurried_ms(broker: &BrokerConfig, members: u32, waiting: u32, waited_ms: u64) -> i32 {
     let steady_ms = steady_ms(broker, members);
     if !broker.heartbeat_adaptive {
         return steady_ms;
     }
-    let afforded_ms = affordable_ms(broker, waiting).clamp(HURRIED_MS, steady_ms);
+    let least_ms = HURRIED_MS.max(affordable_ms(broker, members) / HURRIED_SHARES).min(steady_ms);
+    let afforded_ms = affordable_ms(broker, waiting).clamp(least_ms, steady_ms);
     let patient_ms = i32::try_from(waited_ms / BACKOFF_DIVISOR).unwrap_or(DEFAULT_HEARTBEAT_MS);
     afforded_ms.max(patient_ms).min(DEFAULT_HEARTBEAT_MS)
 }
@@ -89,6 +93,9 @@ mod tests {
             (100, 100, 5_000, 100),
             (1_000, 1, 0, 100),
             (1_000, 1_000, 0, 400),
+            (2_000, 100, 0, 100),
+            (10_000, 100, 0, 500),
+            (200_000, 100, 0, 5_000),
             (100, 1, 10_000, 200),
             (100, 1, 60_000, 1_200),
             (100, 1, 3_600_000, 5_000),
