@@ -15,7 +15,7 @@ use crate::output::{Cell, Output, Table, Tone, or_dash};
 pub struct Args {
     #[command(flatten)]
     which: Which,
-    /// Where the log ends for the group: read_uncommitted at the high watermark, read_committed at the last stable offset
+    /// Where the log ends for the group: read_committed at the last stable offset, read_uncommitted at the high watermark
     #[arg(long, value_enum, default_value_t, value_name = "LEVEL")]
     isolation: Level,
     #[command(flatten)]

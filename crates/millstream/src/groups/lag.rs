@@ -18,7 +18,7 @@ use crate::time::format_duration;
 pub struct Args {
     #[command(flatten)]
     which: Which,
-    /// Where the log ends for the group: read_uncommitted at the high watermark, read_committed at the last stable offset
+    /// Where the log ends for the group: read_committed at the last stable offset, read_uncommitted at the high watermark
     #[arg(long, value_enum, default_value_t, value_name = "LEVEL")]
     isolation: Level,
     /// Only the sums per topic and per member
@@ -32,8 +32,8 @@ pub struct Args {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
 #[value(rename_all = "snake_case")]
 pub enum Level {
-    #[default]
     ReadUncommitted,
+    #[default]
     ReadCommitted,
 }
 

@@ -55,9 +55,11 @@ fn read_committed_stops_at_an_open_transaction_and_passes_over_an_aborted_one() 
     rig.produce("in", 0, &[now - HOUR_MS]);
     rig.commit("g", "in", &[1]);
     // 3 aborted, their marker, 1 plain; then 2 of the open transaction and 1 plain.
-    let all = partitions(&rig, "");
+    let all = partitions(&rig, "--isolation read_uncommitted");
     assert_eq!((&all[0]["lag"], hours(&all[0])), (&json!(8), Some(8)));
-    let committed = partitions(&rig, "--isolation read_committed");
+    let committed = partitions(&rig, "");
+    let explicit = partitions(&rig, "--isolation read_committed");
+    assert_eq!(committed[0]["end"], explicit[0]["end"], "the default, as the page and the metrics count");
     assert_eq!((&committed[0]["lag"], hours(&committed[0])), (&json!(5), Some(3)));
     open.end(true);
     let rows = partitions(&rig, "--isolation read_committed");
