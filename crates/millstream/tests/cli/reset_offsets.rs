@@ -71,7 +71,7 @@ fn what_is_exported_can_be_read_again() {
     let file = rig.dir.path().join("exported.csv");
     std::fs::write(&file, exported).expect("a file");
     let path = file.display();
-    let text = rig.cli(&format!("groups reset-offsets g new --all-topics --to-current --export")).ok();
+    let text = rig.cli("groups reset-offsets g new --all-topics --to-current --export").ok();
     assert_eq!(text, "g,in,0,5\n", "with several groups each line names its own");
     let text = rig.cli(&format!("groups reset-offsets new --from-file {path} --execute")).ok();
     assert!(text.contains(" set\n") && !text.contains("Nothing was changed"), "{text}");
