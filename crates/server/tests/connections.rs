@@ -18,16 +18,16 @@ fn heartbeat(group: &str) -> HeartbeatRequest {
     HeartbeatRequest { group_id: group.to_owned().into(), member_id: "nobody".into(), ..Default::default() }
 }
 
-/// The error of a heartbeat in a group that does not exist: proof that a request was handled.
-const UNKNOWN_MEMBER_ID: i16 = 25;
+/// The error of a heartbeat as long as nobody has looked for a coordinator: proof that a request was handled.
+const NOT_COORDINATOR: i16 = 16;
 
 async fn assert_serves(client: &mut Client) {
-    assert_eq!(client.call(4, &heartbeat("nothing")).await.error_code, UNKNOWN_MEMBER_ID);
+    assert_eq!(client.call(4, &heartbeat("nothing")).await.error_code, NOT_COORDINATOR);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn n_3_what_cannot_be_read_closes_the_connection_without_an_answer() {
-    let broker = TestBroker::start(&[]).await;
+    let broker = TestBroker::start_untouched(&[]).await;
     let no_body = |key, version| frame(key, version, 1, |_| {});
     let garbage = |key, version| frame(key, version, 1, |writer| writer.raw(&[0xff; 40]));
     let mut long_client_id = announcement(60, 12, 4);
@@ -61,7 +61,7 @@ async fn n_3_what_cannot_be_read_closes_the_connection_without_an_answer() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn n_3_a_newer_client_learns_our_versions_of_api_versions() {
-    let broker = TestBroker::start(&[]).await;
+    let broker = TestBroker::start_untouched(&[]).await;
     let mut client = broker.connect().await;
     // A version that does not exist yet, with a body that nobody here can read.
     let mut request = announcement(8 + 2 + 1 + 5, 18, 99);
@@ -84,7 +84,7 @@ async fn n_3_a_newer_client_learns_our_versions_of_api_versions() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn n_4_sasl_is_out_of_place() {
-    let broker = TestBroker::start(&[]).await;
+    let broker = TestBroker::start_untouched(&[]).await;
     let mut client = broker.connect().await;
     let answer = client.call(1, &SaslHandshakeRequest { mechanism: "PLAIN".into() }).await;
     assert_eq!(answer.error_code, 34);
@@ -94,7 +94,7 @@ async fn n_4_sasl_is_out_of_place() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn n_2_requests_that_are_sent_together_are_answered_in_order() {
-    let broker = TestBroker::start(&[]).await;
+    let broker = TestBroker::start_untouched(&[]).await;
     let mut client = broker.connect().await;
     let (mut bytes, count) = (Vec::new(), 200);
     for id in 0..count {
@@ -102,20 +102,20 @@ async fn n_2_requests_that_are_sent_together_are_answered_in_order() {
     }
     client.send_raw(&bytes).await;
     for id in 0..count {
-        assert_eq!(client.receive::<HeartbeatRequest>(4, id).await.error_code, UNKNOWN_MEMBER_ID);
+        assert_eq!(client.receive::<HeartbeatRequest>(4, id).await.error_code, NOT_COORDINATOR);
     }
     broker.running.shutdown().await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_request_may_come_byte_by_byte_and_leave_with_the_client() {
-    let broker = TestBroker::start(&[]).await;
+    let broker = TestBroker::start_untouched(&[]).await;
     let mut client = broker.connect().await;
     for byte in frame(ApiKey::Heartbeat, 4, 7, |writer| heartbeat("g").encode(writer, 4).unwrap()) {
         client.send_raw(&[byte]).await;
         tokio::task::yield_now().await;
     }
-    assert_eq!(client.receive::<HeartbeatRequest>(4, 7).await.error_code, UNKNOWN_MEMBER_ID);
+    assert_eq!(client.receive::<HeartbeatRequest>(4, 7).await.error_code, NOT_COORDINATOR);
     client.send_raw(&announcement(1000, 12, 4)).await;
     drop(client);
     assert_serves(&mut broker.connect().await).await;
@@ -124,7 +124,7 @@ async fn a_request_may_come_byte_by_byte_and_leave_with_the_client() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn frames_are_limited_by_what_the_connection_has_shown_and_by_api() {
-    let broker = TestBroker::start(&[("socket.request.max.bytes", "20000000")]).await;
+    let broker = TestBroker::start_untouched(&[("socket.request.max.bytes", "20000000")]).await;
     let (join, metadata, sasl) = (11, 3, 17);
     // (frames before, key, length, whether more of it is waited for)
     let cases = [
@@ -157,7 +157,7 @@ async fn frames_are_limited_by_what_the_connection_has_shown_and_by_api() {
 #[tokio::test(flavor = "multi_thread")]
 async fn requests_in_flight_are_limited_for_the_whole_broker() {
     let settings = [("socket.request.max.bytes", "100000"), ("queued.max.request.bytes", "100000")];
-    let broker = TestBroker::start(&settings).await;
+    let broker = TestBroker::start_untouched(&settings).await;
     let (mut greedy, mut other) = (broker.connect().await, broker.connect().await);
     assert_serves(&mut greedy).await;
     assert_serves(&mut other).await;
@@ -180,7 +180,7 @@ async fn requests_in_flight_are_limited_for_the_whole_broker() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn idle_connections_are_closed_and_busy_ones_are_not() {
-    let broker = TestBroker::start(&[("connections.max.idle.ms", "1000")]).await;
+    let broker = TestBroker::start_untouched(&[("connections.max.idle.ms", "1000")]).await;
     let (mut idle, mut busy) = (broker.connect().await, broker.connect().await);
     assert_serves(&mut idle).await;
     let started = Instant::now();
@@ -201,7 +201,7 @@ async fn idle_connections_are_closed_and_busy_ones_are_not() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn connections_beyond_the_limit_wait_and_those_of_one_address_are_refused() {
-    let broker = TestBroker::start(&[("max.connections", "2")]).await;
+    let broker = TestBroker::start_untouched(&[("max.connections", "2")]).await;
     let (mut first, mut second) = (broker.connect().await, broker.connect().await);
     assert_serves(&mut first).await;
     assert_serves(&mut second).await;
@@ -209,10 +209,10 @@ async fn connections_beyond_the_limit_wait_and_those_of_one_address_are_refused(
     let id = third.send(4, &heartbeat("g")).await;
     assert!(third.is_silent_for(Duration::from_millis(200)).await, "it is not accepted yet");
     drop(first);
-    assert_eq!(third.receive::<HeartbeatRequest>(4, id).await.error_code, UNKNOWN_MEMBER_ID);
+    assert_eq!(third.receive::<HeartbeatRequest>(4, id).await.error_code, NOT_COORDINATOR);
     broker.running.shutdown().await.unwrap();
 
-    let broker = TestBroker::start(&[("max.connections.per.ip", "1")]).await;
+    let broker = TestBroker::start_untouched(&[("max.connections.per.ip", "1")]).await;
     let mut first = broker.connect().await;
     assert_serves(&mut first).await;
     assert!(broker.connect().await.is_closed().await);
@@ -222,7 +222,7 @@ async fn connections_beyond_the_limit_wait_and_those_of_one_address_are_refused(
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_client_is_told_the_address_at_which_it_reached_the_broker() {
-    let broker = TestBroker::start(&[("listeners", "PLAINTEXT://localhost:0")]).await;
+    let broker = TestBroker::start_untouched(&[("listeners", "PLAINTEXT://localhost:0")]).await;
     let request = FindCoordinatorRequest { coordinator_keys: vec!["g".into()], ..Default::default() };
     // Both loopback addresses, on the same port; the name finds either.
     let port = broker.address().port();
@@ -234,7 +234,7 @@ async fn a_client_is_told_the_address_at_which_it_reached_the_broker() {
     }
     broker.running.shutdown().await.unwrap();
 
-    let broker = TestBroker::start(&[("listeners", "PLAINTEXT://:0")]).await;
+    let broker = TestBroker::start_untouched(&[("listeners", "PLAINTEXT://:0")]).await;
     let address = std::net::SocketAddr::from(([127, 0, 0, 1], broker.address().port()));
     let answer = Client::connect(address).await.call(6, &request).await;
     assert_eq!(answer.coordinators[0].host, "127.0.0.1");
@@ -242,7 +242,7 @@ async fn a_client_is_told_the_address_at_which_it_reached_the_broker() {
 
     let settings =
         [("listeners", "PLAINTEXT://127.0.0.1:0"), ("advertised.listeners", "PLAINTEXT://broker.example:19092")];
-    let broker = TestBroker::start(&settings).await;
+    let broker = TestBroker::start_untouched(&settings).await;
     let answer = broker.connect().await.call(6, &request).await;
     let told = &answer.coordinators[0];
     assert_eq!((told.host.as_str(), told.port, told.node_id), ("broker.example", 19092, 1));
@@ -251,7 +251,7 @@ async fn a_client_is_told_the_address_at_which_it_reached_the_broker() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_broker_that_stops_answers_what_it_was_asked_and_keeps_its_directory_to_itself() {
-    let broker = TestBroker::start(&[]).await;
+    let broker = TestBroker::start_untouched(&[]).await;
     let refused = server::start(common::config(broker.dir.path(), &[])).await;
     assert!(matches!(refused, Err(server::StartError::Open(_))), "two brokers in one directory");
     let cluster = broker.running.cluster_id().to_owned();
@@ -267,7 +267,7 @@ async fn a_broker_that_stops_answers_what_it_was_asked_and_keeps_its_directory_t
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_large_request_arrives_whole() {
-    let broker = TestBroker::start(&[]).await;
+    let broker = TestBroker::start_untouched(&[]).await;
     let mut client = broker.connect().await;
     assert_serves(&mut client).await;
     let keys: Vec<_> = (0..20_000).map(|i| wire::KStr::from(format!("group-{i:0100}"))).collect();

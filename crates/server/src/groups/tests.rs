@@ -168,11 +168,14 @@ async fn a_command_that_waited_for_the_shard_is_told_the_time_at_which_it_runs()
     let (locked, is_locked) = std::sync::mpsc::channel();
     let (release, is_released) = std::sync::mpsc::channel::<()>();
     let groups = bench.groups.clone();
-    // Holds the shards in turn; only the first waits.
+    // What new shards are told is changed first, then the shards are in turn; the first of them is held.
+    let calls = std::sync::atomic::AtomicUsize::new(0);
     let holder = std::thread::spawn(move || {
         groups.0.change_world(|_| {
-            let _ = locked.send(());
-            let _ = is_released.recv();
+            if calls.fetch_add(1, std::sync::atomic::Ordering::SeqCst) == 1 {
+                let _ = locked.send(());
+                let _ = is_released.recv();
+            }
         });
     });
     is_locked.recv().unwrap();

@@ -52,6 +52,9 @@ impl TestBroker {
             let found = client.call(6, &request).await.coordinators.remove(0);
             assert_eq!(found.error_code, 0, "{:?}", found.error_message);
         }
+        // Tests count connections: this one is gone when the broker has closed its end, too.
+        client.stream.shutdown().await.expect("the broker listens");
+        assert!(client.is_closed().await);
         broker
     }
 
