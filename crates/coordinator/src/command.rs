@@ -12,6 +12,7 @@ use wire::messages::{
 };
 use wire::{KStr, Uuid};
 
+use crate::plan::Change;
 use crate::state_log::EndMarker;
 
 /// Names the reply to one command. Chosen by the runtime, unique within a shard's life.
@@ -68,6 +69,11 @@ pub enum Command {
     DeleteGroup {
         group_id: KStr,
     },
+    /// What a change would lead to. Changes nothing.
+    Plan {
+        group_id: KStr,
+        change: Arc<Change>,
+    },
 
     /// The end marker of a transaction was asked for: the shard writes nothing itself, the runtime appends the marker.
     TxnMarker(EndMarker),
@@ -122,6 +128,7 @@ impl Command {
             | Command::ConsumerGroupDescribe { group_id, .. }
             | Command::StreamsGroupDescribe { group_id, .. }
             | Command::DeleteGroup { group_id }
+            | Command::Plan { group_id, .. }
             | Command::GroupConfigChanged { group_id }
             | Command::InternalTopicsCreated { group_id, .. }
             | Command::AssignmentReady { group_id, .. }

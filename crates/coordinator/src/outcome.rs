@@ -16,6 +16,8 @@ use wire::messages::{
     sync_group_response::SyncGroupResponse, txn_offset_commit_response::TxnOffsetCommitResponse,
 };
 
+use crate::plan::{NoPlan, Plan};
+
 /// Filled by one command, and reused by the next, so that a steady heartbeat allocates nothing.
 pub type Outcome = crate::runtime::Decision<crate::shard::Shard>;
 
@@ -38,6 +40,7 @@ pub enum Reply {
     StreamsGroupDescribe(Box<streams_describe::DescribedGroup>),
     ListGroups(Vec<ListedGroup>),
     DeleteGroup(Box<DeletableGroupResult>),
+    Plan(Box<Result<Plan, NoPlan>>),
     /// To commands of the broker itself.
     Done,
 }

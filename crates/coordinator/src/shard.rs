@@ -7,9 +7,11 @@ use wire::KStr;
 use crate::command::{Command, Ticket};
 use crate::env::{Env, Moment};
 use crate::group::{self, Group};
+use crate::journal;
 use crate::map::Map;
 use crate::offsets;
 use crate::outcome::{Effect, Outcome, Reply};
+use crate::plan;
 use crate::record::Record;
 use crate::runtime::{Position, StateMachine};
 use crate::state_log::{Producer, RawRecord};
@@ -64,6 +66,7 @@ pub struct Soft {
     pub(crate) consumer: Map<KStr, group::consumer::Soft>,
     pub(crate) streams: Map<KStr, group::streams::Soft>,
     pub(crate) offsets: offsets::Soft,
+    pub(crate) journal: journal::Soft,
     /// The topics before the latest change.
     pub(crate) topics: Arc<TopicImage>,
 }
@@ -95,6 +98,16 @@ impl Ctx<'_, '_> {
     }
 }
 
+/// A group at a glance.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Brief {
+    /// `classic`, `consumer` or `streams`.
+    pub protocol: &'static str,
+    /// Or the generation.
+    pub epoch: i32,
+    pub members: usize,
+}
+
 #[derive(Debug, Default)]
 pub struct Shard {
     state: State,
@@ -108,6 +121,17 @@ impl Shard {
 
     pub fn state(&self) -> &State {
         &self.state
+    }
+
+    /// What there is to know of a group at a glance.
+    pub fn brief(&self, group_id: &str) -> Option<Brief> {
+        let group = self.state.group(group_id)?;
+        let (epoch, members) = match group {
+            Group::Classic(group) => group.size(&self.soft, group_id),
+            Group::Consumer(group) => (group.epoch(), group.member_count()),
+            Group::Streams(group) => (group.epoch(), group.member_count()),
+        };
+        Some(Brief { protocol: group.type_name(), epoch, members })
     }
 
     #[cfg(test)]
@@ -126,6 +150,7 @@ impl StateMachine for Shard {
     type Reply = Reply;
     type Record = Record;
     type Effect = Effect;
+    type Event = journal::Event;
     type Env<'e> = Env<'e>;
 
     fn handle(&mut self, at: Moment, env: &mut Env<'_>, ticket: Ticket, command: Command, out: &mut Outcome) {
@@ -135,7 +160,8 @@ impl StateMachine for Shard {
         );
         self.soft.classic_unconfirmed = None;
         let mut ctx = Ctx { at, env, state: &self.state, soft: &mut self.soft, out, ticket };
-        dispatch(&mut ctx, command);
+        dispatch(&mut ctx, &command);
+        journal::observe(&mut ctx, &command);
     }
 
     fn replay(&mut self, position: Position, record: Record) {
@@ -154,6 +180,10 @@ impl StateMachine for Shard {
         let members = self.state.broker_driven_members_of(&group_id);
         self.state.broker_driven_members += members;
         self.state.broker_driven_members -= members_before;
+    }
+
+    fn applied(&mut self, at: Moment, events: &mut Vec<journal::Event>) {
+        journal::settled(&self.state, &mut self.soft, at, events);
     }
 
     fn replay_marker(&mut self, position: Position, producer: Producer, commit: bool) {
@@ -192,30 +222,31 @@ impl StateMachine for Shard {
 }
 
 /// The room for each command.
-fn dispatch(ctx: &mut Ctx<'_, '_>, command: Command) {
+fn dispatch(ctx: &mut Ctx<'_, '_>, command: &Command) {
     match command {
-        Command::JoinGroup(caller, request) => group::classic::join(ctx, &caller, &request),
-        Command::SyncGroup(caller, request) => group::classic::sync(ctx, &caller, &request),
-        Command::Heartbeat(caller, request) => group::classic::heartbeat(ctx, &caller, &request),
-        Command::LeaveGroup(caller, request) => group::classic::leave(ctx, &caller, &request),
-        Command::ConsumerGroupHeartbeat(caller, request) => group::consumer::heartbeat(ctx, &caller, &request),
-        Command::StreamsGroupHeartbeat(caller, request) => group::streams::heartbeat(ctx, &caller, &request),
+        Command::JoinGroup(caller, request) => group::classic::join(ctx, caller, request),
+        Command::SyncGroup(caller, request) => group::classic::sync(ctx, caller, request),
+        Command::Heartbeat(caller, request) => group::classic::heartbeat(ctx, caller, request),
+        Command::LeaveGroup(caller, request) => group::classic::leave(ctx, caller, request),
+        Command::ConsumerGroupHeartbeat(caller, request) => group::consumer::heartbeat(ctx, caller, request),
+        Command::StreamsGroupHeartbeat(caller, request) => group::streams::heartbeat(ctx, caller, request),
         Command::StreamsTopologyDescriptionUpdate(caller, request) => {
-            group::streams::update_topology_description(ctx, &caller, &request)
+            group::streams::update_topology_description(ctx, caller, request)
         }
-        Command::OffsetCommit(caller, request) => offsets::commit(ctx, &caller, &request),
-        Command::TxnOffsetCommit(caller, request) => offsets::commit_in_transaction(ctx, &caller, &request),
-        Command::OffsetFetch { caller, group, require_stable } => offsets::fetch(ctx, &caller, &group, require_stable),
-        Command::OffsetDelete(_, request) => offsets::delete(ctx, &request),
-        Command::DescribeGroup { caller, group_id } => group::classic::describe(ctx, &caller, &group_id),
-        Command::ConsumerGroupDescribe { caller, group_id } => group::consumer::describe(ctx, &caller, &group_id),
+        Command::OffsetCommit(caller, request) => offsets::commit(ctx, caller, request),
+        Command::TxnOffsetCommit(caller, request) => offsets::commit_in_transaction(ctx, caller, request),
+        Command::OffsetFetch { caller, group, require_stable } => offsets::fetch(ctx, caller, group, *require_stable),
+        Command::OffsetDelete(_, request) => offsets::delete(ctx, request),
+        Command::DescribeGroup { caller, group_id } => group::classic::describe(ctx, caller, group_id),
+        Command::ConsumerGroupDescribe { caller, group_id } => group::consumer::describe(ctx, caller, group_id),
         Command::StreamsGroupDescribe { caller, group_id, include_topology_description } => {
-            group::streams::describe(ctx, &caller, &group_id, include_topology_description)
+            group::streams::describe(ctx, caller, group_id, *include_topology_description)
         }
-        Command::ListGroups { states, types } => group::list(ctx, &states, &types),
-        Command::DeleteGroup { group_id } => group::delete(ctx, &group_id),
+        Command::ListGroups { states, types } => group::list(ctx, states, types),
+        Command::DeleteGroup { group_id } => group::delete(ctx, group_id),
+        Command::Plan { group_id, change } => plan::plan(ctx, group_id, change),
         Command::TxnMarker(marker) => {
-            ctx.out.marker = Some(marker);
+            ctx.out.marker = Some(*marker);
             ctx.reply(Reply::Done);
         }
         Command::Wakeup => {
@@ -223,25 +254,26 @@ fn dispatch(ctx: &mut Ctx<'_, '_>, command: Command) {
             ctx.reply(Reply::Done);
         }
         Command::TopicsChanged { changed, deleted } => {
-            offsets::topics_deleted(ctx, &deleted);
-            group::topics_changed(ctx, &changed, &deleted);
+            offsets::topics_deleted(ctx, deleted);
+            group::topics_changed(ctx, changed, deleted);
+            ctx.soft.journal.topics_changed(&ctx.soft.topics, ctx.env.topics, changed, deleted);
             ctx.soft.topics = Arc::clone(ctx.env.topics);
             ctx.reply(Reply::Done);
         }
         Command::GroupConfigChanged { group_id } => {
-            group::config_changed(ctx, &group_id);
+            group::config_changed(ctx, group_id);
             ctx.reply(Reply::Done);
         }
         Command::InternalTopicsCreated { group_id, failures, unauthorized } => {
-            group::streams::internal_topics_created(ctx, &group_id, failures, unauthorized);
+            group::streams::internal_topics_created(ctx, group_id, failures.clone(), unauthorized.clone());
             ctx.reply(Reply::Done);
         }
         Command::AssignmentReady { group_id, group_epoch, target } => {
-            group::assignment_ready(ctx, &group_id, group_epoch, &target);
+            group::assignment_ready(ctx, group_id, *group_epoch, target);
             ctx.reply(Reply::Done);
         }
         Command::RegexResolved { group_id, matches, image_version } => {
-            group::regex_resolved(ctx, &group_id, matches, image_version);
+            group::regex_resolved(ctx, group_id, matches.clone(), *image_version);
             ctx.reply(Reply::Done);
         }
     }
@@ -250,9 +282,21 @@ fn dispatch(ctx: &mut Ctx<'_, '_>, command: Command) {
 fn wakeup(ctx: &mut Ctx<'_, '_>) {
     match ctx.soft.timers.pop_due(ctx.at.mono_ms) {
         None => {}
-        Some(Timer::Classic(timer)) => group::classic::fired(ctx, timer),
-        Some(Timer::Consumer(timer)) => group::consumer::fired(ctx, timer),
-        Some(Timer::Streams(timer)) => group::streams::fired(ctx, timer),
+        Some(Timer::Classic(timer)) => {
+            let group_id = timer.group_id().clone();
+            ctx.soft.journal.timer_fires(&group_id, journal::Kind::TooSlow);
+            group::classic::fired(ctx, timer);
+        }
+        Some(Timer::Consumer(timer)) => {
+            let (group_id, why) = timer.why();
+            ctx.soft.journal.timer_fires(&group_id, why);
+            group::consumer::fired(ctx, timer);
+        }
+        Some(Timer::Streams(timer)) => {
+            let (group_id, why) = timer.why();
+            ctx.soft.journal.timer_fires(&group_id, why);
+            group::streams::fired(ctx, timer);
+        }
         Some(Timer::Expiry) => {
             let interval_ms = ctx.env.config.broker.offsets_retention_check_interval_ms as u64;
             ctx.soft.timers.set(&Timer::Expiry, ctx.at.mono_ms + interval_ms);

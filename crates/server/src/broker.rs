@@ -12,6 +12,7 @@ use crate::connection::{Budget, ConnectionLimits, Connections};
 use crate::data::{FetchSessions, FetchWaiters};
 use crate::features::Features;
 use crate::groups::Groups;
+use crate::journal::Journal;
 use crate::log_events::LogEvents;
 use crate::metrics::Metrics;
 use crate::shutdown::Shutdown;
@@ -40,6 +41,7 @@ pub(crate) struct Broker {
     pub budget: Budget,
     pub connections: Connections,
     pub metrics: Arc<Metrics>,
+    pub journal: Arc<Journal>,
     pub shutdown: Shutdown,
 }
 

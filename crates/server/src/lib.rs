@@ -5,7 +5,7 @@
 //!   `listener` accepts and knows the addresses that clients are told.
 //! - [`broker`] is what handlers share. `groups` hosts the coordinator's shards on partitions of `__consumer_offsets`.
 //! - `config` and `topics` own settings and the topic registry.
-//! - `admin_http` is for people and their tools; `metrics` counts, `lag` compares commits with logs.
+//! - `admin_http` is for people and their tools; `metrics` counts, `journal` tells why groups rebalanced, `lag` compares commits with logs.
 //!
 //! What is absent on purpose: decisions about groups (crate `coordinator`), bytes of segments (crate `log`).
 
@@ -20,6 +20,7 @@ mod features;
 mod groups;
 mod hosting;
 mod ids;
+mod journal;
 mod lag;
 mod listener;
 mod log_events;

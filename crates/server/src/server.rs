@@ -20,6 +20,7 @@ use crate::data::{FetchSessions, FetchWaiters};
 use crate::features::Features;
 use crate::groups::{CreateInternalTopics, CreationOutcome, Groups, World};
 use crate::ids::fill_random;
+use crate::journal::Journal;
 use crate::listener::{Bound, Listen, accept, bind};
 use crate::log_events::LogEvents;
 use crate::maintenance;
@@ -77,7 +78,8 @@ pub async fn start(config: ServerConfig) -> Result<RunningServer, StartError> {
     let (node_id, config, features) = (config.node_id, Arc::new(Config::new(config)), Arc::default());
     let topics = open_topics(&logs, &config, &features).await?;
     let metrics = Arc::<Metrics>::default();
-    let groups = start_groups(&config, &topics, &log_events, clock, &metrics).await?;
+    let (journal, journal_worker) = Journal::open(&config.current().data_dir);
+    let groups = start_groups(&config, &topics, &log_events, clock, &metrics, &journal).await?;
     let groups_loaded = groups.loaded(LOAD_PATIENCE).await;
     let transactions = start_transactions(&config, &features, &topics, &groups, &log_events, clock).await?;
     let fetch_waiters = Arc::<FetchWaiters>::default();
@@ -100,6 +102,7 @@ pub async fn start(config: ServerConfig) -> Result<RunningServer, StartError> {
         connections: Connections::new(limits.clone()),
         limits,
         metrics,
+        journal,
         shutdown: Shutdown::new(),
     });
     if !groups_loaded || !broker.transactions.loaded(LOAD_PATIENCE).await {
@@ -114,6 +117,8 @@ pub async fn start(config: ServerConfig) -> Result<RunningServer, StartError> {
     for bound in bound {
         tasks.spawn(accept(broker.clone(), bound));
     }
+    let (metrics, shutdown) = (broker.metrics.clone(), broker.shutdown.clone());
+    tasks.spawn(journal_worker.run(metrics, async move { shutdown.begun().await }));
     tasks.spawn(broker.connections.clone().sweep());
     tasks.spawn(maintenance::retain(broker.logs.clone(), broker.config.clone(), clock));
     tasks.spawn(maintenance::compact(broker.logs.clone(), broker.config.clone(), clock));
@@ -249,10 +254,11 @@ async fn start_groups(
     log_events: &LogEvents,
     clock: Clock,
     metrics: &Arc<Metrics>,
+    journal: &Arc<Journal>,
 ) -> Result<Groups, StartError> {
     let planned = planned(config.current().offsets_topic.partitions);
     let world = World { topics: topics.image(), version: 0, config: topics.group_configs() };
-    let groups = Groups::new(planned, world, clock, internal_topics(topics), metrics.clone());
+    let groups = Groups::new(planned, world, clock, internal_topics(topics), metrics.clone(), journal.clone());
     if let Some(logs) = logs_of(topics, OFFSETS_TOPIC)? {
         groups.serve(logs);
     }

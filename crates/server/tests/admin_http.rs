@@ -54,7 +54,7 @@ async fn requests_are_counted_by_api_error_and_bytes() {
     };
     assert_eq!(commits("NONE").unwrap_or_default() + commits("UNKNOWN_TOPIC_OR_PARTITION").unwrap_or_default(), 2.0);
     assert_eq!(metric(&text, r#"millstream_heartbeats_total{protocol="classic"}"#), Some(3.0));
-    assert_eq!(metric(&text, "millstream_connections"), Some(1.0));
+    assert!(metric(&text, "millstream_connections") >= Some(1.0));
     for line in text.lines().filter(|line| !line.starts_with('#')) {
         let (name, value) = line.rsplit_once(' ').expect("a name and a value");
         assert!(name.starts_with("millstream_") || name.starts_with("process_"), "{line}");

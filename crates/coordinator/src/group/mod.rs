@@ -73,6 +73,14 @@ impl Group {
         }
     }
 
+    /// Its type, unless it only holds offsets.
+    pub(crate) fn name_if_used(&self) -> Option<&'static str> {
+        match self {
+            Group::Classic(group) if !group.has_protocol() => None,
+            group => Some(group.type_name()),
+        }
+    }
+
     /// Members whose heartbeats the coordinator paces (decision 13); those of classic groups pace themselves.
     pub(crate) fn broker_driven_members(&self) -> u32 {
         match self {

@@ -17,6 +17,8 @@ pub trait StateMachine: Send {
     type Reply: Send + 'static;
     type Record;
     type Effect: Send;
+    /// What people are told of it.
+    type Event: Send;
     /// What a command is told about the world.
     type Env<'e>;
 
@@ -32,6 +34,8 @@ pub trait StateMachine: Send {
         Self: Sized;
     /// The only writer of hard state.
     fn replay(&mut self, position: Position, record: Self::Record);
+    /// The records of a command were applied; for what is to be told of the state after it. May change soft state only.
+    fn applied(&mut self, _at: Moment, _events: &mut Vec<Self::Event>) {}
     /// A transaction of `producer` ended.
     fn replay_marker(&mut self, position: Position, producer: Producer, commit: bool);
     /// After loading: every member gets a full session.
@@ -66,6 +70,7 @@ pub struct Decision<M: StateMachine> {
     pub marker: Option<EndMarker>,
     pub replies: Vec<(Ticket, M::Reply)>,
     pub effects: Vec<M::Effect>,
+    pub events: Vec<M::Event>,
     /// Log end the replies wait for when nothing is written.
     pub wait_for: u64,
 }
@@ -78,6 +83,7 @@ impl<M: StateMachine> Default for Decision<M> {
             marker: None,
             replies: Vec::new(),
             effects: Vec::new(),
+            events: Vec::new(),
             wait_for: 0,
         }
     }
@@ -90,6 +96,7 @@ impl<M: StateMachine> Decision<M> {
         self.marker = None;
         self.replies.clear();
         self.effects.clear();
+        self.events.clear();
         self.wait_for = 0;
     }
 
@@ -138,6 +145,8 @@ pub struct Called<M: StateMachine> {
     pub reply: Option<Result<M::Reply, Unavailable>>,
     /// To be carried out after the lock is released.
     pub effects: Vec<M::Effect>,
+    /// In the order in which things happened.
+    pub events: Vec<M::Event>,
     /// The log end that the command wrote or looked at. An effect that must not outlive what it follows from waits until
     /// this is durable.
     pub effects_after: u64,
@@ -234,6 +243,9 @@ impl<M: StateMachine, L: StateLog> Cell<M, L> {
         let called = match written {
             Ok(new_end) => {
                 self.apply(at, end, new_end, &mut decision);
+                if new_end > end {
+                    self.machine.applied(at, &mut decision.events);
+                }
                 let wait_for = if new_end > end { new_end } else { decision.wait_for };
                 self.answer(ticket, wait_for, &mut decision, sink)
             }
@@ -319,6 +331,7 @@ impl<M: StateMachine, L: StateLog> Cell<M, L> {
         let mut called = Called {
             reply: None,
             effects: std::mem::take(&mut decision.effects),
+            events: std::mem::take(&mut decision.events),
             effects_after: wait_for,
             released: Released(Vec::new()),
         };
@@ -358,13 +371,25 @@ impl<M: StateMachine, L: StateLog> Cell<M, L> {
                 released.push((sink, Err(why.clone())));
             }
         }
-        Called { reply: Some(Err(why)), effects: Vec::new(), effects_after: 0, released: Released(released) }
+        Called {
+            reply: Some(Err(why)),
+            effects: Vec::new(),
+            events: Vec::new(),
+            effects_after: 0,
+            released: Released(released),
+        }
     }
 }
 
 impl<M: StateMachine> Called<M> {
     fn unavailable(why: Unavailable) -> Self {
-        Called { reply: Some(Err(why)), effects: Vec::new(), effects_after: 0, released: Released(Vec::new()) }
+        Called {
+            reply: Some(Err(why)),
+            effects: Vec::new(),
+            events: Vec::new(),
+            effects_after: 0,
+            released: Released(Vec::new()),
+        }
     }
 }
 

@@ -50,6 +50,7 @@ impl StateMachine for Toy {
     type Command = Do;
     type Reply = Shown;
     type Record = (u8, Option<u8>);
+    type Event = std::convert::Infallible;
     type Effect = ();
     type Env<'e> = Env<'e>;
 

@@ -104,6 +104,7 @@ impl StateMachine for TxnShard {
     type Reply = Reply;
     type Record = Record;
     type Effect = Effect;
+    type Event = std::convert::Infallible;
     type Env<'e> = Env<'e>;
 
     fn handle(&mut self, at: Moment, env: &mut Env<'_>, ticket: Ticket, command: Command, out: &mut Outcome) {

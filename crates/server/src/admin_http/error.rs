@@ -21,6 +21,10 @@ impl Failure {
         Failure::new(StatusCode::NOT_FOUND, text)
     }
 
+    pub fn bad_request(text: impl Into<String>) -> Self {
+        Failure::new(StatusCode::BAD_REQUEST, text)
+    }
+
     pub fn forbidden(text: impl Into<String>) -> Self {
         Failure::new(StatusCode::FORBIDDEN, text)
     }

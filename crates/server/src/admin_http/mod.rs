@@ -4,7 +4,11 @@
 //! directory. What is answered comes from elsewhere: `metrics`, `journal`, the coordinator.
 
 mod error;
+mod groups;
 mod health;
+mod journal;
+mod page;
+mod plan;
 
 use std::io;
 use std::net::SocketAddr;
@@ -30,6 +34,8 @@ const DEFAULT: (&str, u16) = ("localhost", 8090);
 #[derive(Clone)]
 struct Admin {
     broker: Weak<Broker>,
+    /// Of its own, since streams wait for the end without holding the broker.
+    shutdown: Shutdown,
 }
 
 impl Admin {
@@ -55,7 +61,7 @@ pub(crate) async fn listen(config: &ServerConfig) -> io::Result<Vec<Bound>> {
 /// Serves until the broker stops.
 pub(crate) async fn serve(broker: Weak<Broker>, shutdown: Shutdown, bound: Bound) {
     let address = bound.address;
-    let mut router = routes(Admin { broker });
+    let mut router = routes(Admin { broker, shutdown: shutdown.clone() });
     if address.ip().is_loopback() {
         router = router.layer(from_fn_with_state(address, only_local_names));
     }
@@ -67,8 +73,17 @@ pub(crate) async fn serve(broker: Weak<Broker>, shutdown: Shutdown, bound: Bound
 
 fn routes(admin: Admin) -> Router {
     Router::new()
+        .route("/", get(page::index))
+        .route("/page.css", get(page::style))
+        .route("/page.js", get(page::script))
+        .route("/icon.svg", get(page::icon))
         .route("/health", get(health::health))
         .route("/metrics", get(metrics))
+        .route("/groups", get(groups::list))
+        .route("/groups/{group}", get(groups::one))
+        .route("/groups/{group}/journal", get(journal::of_group))
+        .route("/groups/{group}/plan", get(plan::plan))
+        .route("/events", get(journal::stream_of))
         .fallback(|| async { Failure::not_found("there is nothing here") })
         .with_state(admin)
 }

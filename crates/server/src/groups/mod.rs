@@ -8,13 +8,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use coordinator::config::GroupConfigs;
-use coordinator::{Command, Effect, EndMarker, Env, Reply, Shard, TopicImage};
+use coordinator::journal::Event;
+use coordinator::{Brief, Command, Effect, EndMarker, Env, Reply, Shard, TopicImage};
 use log::PartitionLog;
 use wire::{KStr, Uuid};
 
 use crate::clock::Clock;
 use crate::hosting::{self, Host, Hosting};
 use crate::ids::RandomIds;
+use crate::journal::Journal;
 use crate::metrics::Metrics;
 use effects::Worker;
 
@@ -27,6 +29,7 @@ pub(crate) struct Groups(Host<GroupHosting>);
 
 struct GroupHosting {
     worker: Worker,
+    journal: Arc<Journal>,
 }
 
 /// What shards are told about the world; replaced as a whole whenever it changes.
@@ -65,6 +68,10 @@ impl Hosting for GroupHosting {
         matches!(command, Command::TopicsChanged { .. } | Command::GroupConfigChanged { .. })
     }
 
+    fn happened(&self, event: Event) {
+        self.journal.happened(event);
+    }
+
     fn carry_out(host: &Host<Self>, shard: usize, effect: Effect) {
         let answered = host.clone();
         let answer = move |command| answered.tell(shard, command);
@@ -81,8 +88,10 @@ impl Groups {
         clock: Clock,
         create: CreateInternalTopics,
         metrics: Arc<Metrics>,
+        journal: Arc<Journal>,
     ) -> Self {
-        Groups(Host::new(GroupHosting { worker: Worker::new(create, metrics) }, planned, world, clock))
+        let hosting = GroupHosting { worker: Worker::new(create, metrics), journal };
+        Groups(Host::new(hosting, planned, world, clock))
     }
 
     /// Takes over the partitions, in order of their numbers, and begins to load all of them; the first time only.
@@ -140,6 +149,11 @@ impl Groups {
     /// The log of a partition moved or failed; called on a thread of the log.
     pub fn log_moved(&self, partition: i32, event: log::Event) {
         self.0.log_moved(partition, event);
+    }
+
+    /// What there is to know of a group at a glance; `None` if there is none, or it is being loaded.
+    pub fn brief(&self, group_id: &str) -> Option<Brief> {
+        self.0.look(self.0.shard_of(group_id), |shard| shard.brief(group_id)).flatten()
     }
 
     /// Whether every group can be joined.

@@ -37,7 +37,8 @@ async fn bench() -> Bench {
     let world = World { topics: Arc::new(image), version: 0, config: Arc::default() };
     let create: CreateInternalTopics = Arc::new(|_| Box::pin(async { CreationOutcome::default() }));
     let partitions: Vec<_> = (0..SHARDS).map(|number| offsets_log(&logs, number)).collect();
-    let groups = Groups::new(partitions.len(), world, Clock::start(), create, Arc::default());
+    let groups =
+        Groups::new(partitions.len(), world, Clock::start(), create, Arc::default(), Journal::open(dir.path()).0);
     groups.serve(partitions);
     let hosted = groups.clone();
     logs.set_listener(Arc::new(move |partition, event| hosted.log_moved(partition.partition, event)));

@@ -122,6 +122,7 @@ impl<H: Hosting> Hosted<H> {
         members_total: u32,
         command: CommandOf<H>,
         sink: impl FnOnce(Replied<ReplyOf<H>>) + Send + 'static,
+        hosting: &H,
     ) -> Ran<H> {
         let mut slot = self.lock();
         let at = clock.now();
@@ -140,7 +141,9 @@ impl<H: Hosting> Hosted<H> {
         let mut env = H::env(world, ids, members_total);
         let called = catch_unwind(AssertUnwindSafe(|| cell.call(at, &mut env, command, sink)));
         let mut ran = match called {
-            Ok(Called { reply, effects, effects_after, released }) => {
+            Ok(Called { reply, effects, events, effects_after, released }) => {
+                // Under the lock, so that they keep their order.
+                events.into_iter().for_each(|event| hosting.happened(event));
                 Ran { reply, effects, effects_after, released: vec![released], ..Ran::nothing() }
             }
             Err(_) => {
@@ -162,6 +165,14 @@ impl<H: Hosting> Hosted<H> {
             *phase = Phase::Down;
         }
         ran
+    }
+
+    /// Looks at the state machine; `None` while it does not serve.
+    pub fn look<R>(&self, look: impl FnOnce(&H::Machine) -> R) -> Option<R> {
+        match &self.lock().phase {
+            Phase::Serving(cell) => Some(look(cell.machine())),
+            _ => None,
+        }
     }
 
     pub fn is_serving(&self) -> bool {

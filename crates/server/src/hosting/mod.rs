@@ -29,6 +29,7 @@ pub(crate) use unavailable::error_code;
 pub(crate) type CommandOf<H> = <<H as Hosting>::Machine as StateMachine>::Command;
 pub(crate) type ReplyOf<H> = <<H as Hosting>::Machine as StateMachine>::Reply;
 pub(crate) type EffectOf<H> = <<H as Hosting>::Machine as StateMachine>::Effect;
+pub(crate) type EventOf<H> = <<H as Hosting>::Machine as StateMachine>::Event;
 pub(crate) type EnvOf<'a, H> = <<H as Hosting>::Machine as StateMachine>::Env<'a>;
 
 /// A reply, or why there is none.
@@ -52,6 +53,8 @@ pub(crate) trait Hosting: Sized + Send + Sync + 'static {
     fn members(machine: &Self::Machine) -> u32;
     /// Whether a shard must hear of it although it is being loaded.
     fn concerns_loading(command: &CommandOf<Self>) -> bool;
+    /// Takes what happened; under the shard's lock, so it must be quick.
+    fn happened(&self, event: EventOf<Self>);
     /// Begins the work; not under a lock, but it must not block.
     fn carry_out(host: &Host<Self>, shard: usize, effect: EffectOf<Self>);
 }
@@ -196,7 +199,7 @@ impl<H: Hosting> Host<H> {
         // The topic is not there yet, or has fewer partitions.
         let Some(hosted) = self.served().get(shard) else { return Some(Err(Unavailable::NotCoordinator)) };
         let members_total = self.0.members_total.load(Ordering::Relaxed);
-        let ran = hosted.run(self.0.clock, members_total, command, sink);
+        let ran = hosted.run(self.0.clock, members_total, command, sink, &self.0.hosting);
         if ran.members_change != 0 {
             self.0.members_total.fetch_add(ran.members_change as u32, Ordering::Relaxed);
         }
@@ -275,6 +278,11 @@ impl<H: Hosting> Host<H> {
         // Arms the shard's timers, and counts its members.
         self.tell(shard, H::Machine::wakeup());
         Ok(())
+    }
+
+    /// Looks at the state of a shard, which may not be durable yet; `None` while it does not serve.
+    pub fn look<R>(&self, shard: usize, look: impl FnOnce(&H::Machine) -> R) -> Option<R> {
+        self.served().get(shard)?.look(look)
     }
 
     pub fn is_serving(&self) -> bool {

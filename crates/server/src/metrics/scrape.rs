@@ -26,6 +26,8 @@ pub(crate) async fn scrape(broker: &Arc<Broker>) -> String {
     connections(broker, &mut out);
     log_flushes(broker, &mut out);
     broker.metrics.groups.write(&mut out);
+    out.counter("millstream_journal_lost_total", "Events of groups that came faster than the journal could take them.")
+        .sample(&[], broker.journal.lost());
     out.histogram(
         "millstream_assignor_seconds",
         "Time that assignors took for large groups, which are assigned off the shard.",

@@ -60,6 +60,10 @@ impl Hosting for TxnHosting {
         false
     }
 
+    fn happened(&self, event: std::convert::Infallible) {
+        match event {}
+    }
+
     fn carry_out(host: &Host<Self>, shard: usize, effect: Effect) {
         let (runtime, host) = (host.runtime().clone(), host.clone());
         match effect {

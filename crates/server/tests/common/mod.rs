@@ -94,13 +94,15 @@ impl TestBroker {
 /// One connection.
 pub struct Client {
     pub stream: TcpStream,
+    /// What it calls itself.
+    pub client_id: String,
     next_id: i32,
 }
 
 impl Client {
     pub async fn connect(address: SocketAddr) -> Client {
         let stream = TcpStream::connect(address).await.expect("the broker listens");
-        Client { stream, next_id: 100 }
+        Client { stream, client_id: "test".to_owned(), next_id: 100 }
     }
 
     /// A request and its answer.
@@ -112,7 +114,7 @@ impl Client {
     /// Sends without waiting; returns the correlation id.
     pub async fn send<R: Request>(&mut self, version: i16, request: &R) -> i32 {
         self.next_id += 1;
-        let frame = frame(R::KEY, version, self.next_id, |writer| {
+        let frame = frame_of(&self.client_id, R::KEY, version, self.next_id, |writer| {
             request.encode(writer, version).expect("a test's request can be encoded");
         });
         self.send_raw(&frame).await;
@@ -161,12 +163,16 @@ impl Client {
 
 /// A whole frame with header version 1 or 2.
 pub fn frame(key: ApiKey, version: i16, id: i32, body: impl FnOnce(&mut Writer)) -> Bytes {
+    frame_of("test", key, version, id, body)
+}
+
+fn frame_of(client_id: &str, key: ApiKey, version: i16, id: i32, body: impl FnOnce(&mut Writer)) -> Bytes {
     let mut writer = Writer::new();
     let length = writer.reserve_i32();
     writer.i16(key.code());
     writer.i16(version);
     writer.i32(id);
-    writer.string("test", false).expect("a short string");
+    writer.string(client_id, false).expect("a short string");
     if key.request_header_version(version) >= 2 {
         writer.unsigned_varint(0);
     }

@@ -190,7 +190,7 @@ impl Broker {
                 answers.lock().unwrap_or_else(PoisonError::into_inner).push((call, Answer::Txn(answer)));
             }
         });
-        let Called { reply, effects, effects_after, released } = called;
+        let Called { reply, effects, events: _, effects_after, released } = called;
         released.deliver();
         if let (Some(call), Some(reply)) = (call, reply) {
             self.answer(call, Answer::Txn(reply));

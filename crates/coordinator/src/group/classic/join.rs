@@ -11,6 +11,7 @@ use super::scope::Scope;
 use super::{rebalance, records, reply, static_member};
 use crate::command::Caller;
 use crate::group::{self, Group, consumer};
+use crate::journal::Kind;
 use crate::shard::Ctx;
 
 /// Until its first join is complete a member is expected to ask again within this time (C J-17).
@@ -159,6 +160,8 @@ fn add_member(scope: &mut Scope<'_>, join: &Join<'_>, member_id: KStr) {
     };
     rebalance::note_join(scope, false);
     scope.group.add(member_id.clone(), &request.protocol_type, member);
+    scope.note(Kind::MemberJoined, &member_id, join.reason());
+    scope.note_arrival(&member_id);
     scope.expect_sign_of_life(member_id, NEW_MEMBER_JOIN_TIMEOUT_MS);
     rebalance::prepare_or_complete(scope);
 }
@@ -190,7 +193,12 @@ fn known_member(scope: &mut Scope<'_>, join: &Join<'_>) {
             join.answer_at_once(scope, member_id, false);
         }
         _ => {
+            if scope.group.can_rebalance() {
+                let kind = if unchanged { Kind::Rejoined } else { Kind::SubscriptionChanged };
+                scope.note_rejoin(kind, member_id, join.reason());
+            }
             join.update(scope, member_id);
+            scope.note_arrival(member_id);
             rebalance::prepare_or_complete(scope);
         }
     }
@@ -213,6 +221,11 @@ impl Join<'_> {
             (protocol.name.to_owned_detached(), metadata)
         };
         self.request.protocols.iter().map(copy).collect()
+    }
+
+    /// Why the member joins, if it says so (KIP-800).
+    pub(super) fn reason(&self) -> Option<String> {
+        self.request.reason.as_ref().filter(|reason| !reason.is_empty()).map(ToString::to_string)
     }
 
     pub(super) fn fail(&self, scope: &mut Scope<'_>, error: ErrorCode, member_id: KStr) {

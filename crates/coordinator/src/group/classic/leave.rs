@@ -30,14 +30,19 @@ pub(crate) fn leave(ctx: &mut Ctx<'_, '_>, caller: &Caller, request: &LeaveGroup
     };
     let errors = match &mut Scope::open(ctx, &request.group_id) {
         None => vec![ErrorCode::UnknownMemberId; members.len()],
-        Some(scope) => remove_all(scope, members),
+        Some(scope) => remove_all(scope, caller, request, members),
     };
     ctx.reply(response(caller, members, &errors));
 }
 
 /// One rebalance for the whole batch (C L-7).
-fn remove_all(scope: &mut Scope<'_>, members: &[MemberIdentity]) -> Vec<ErrorCode> {
-    let remove = |identity: &MemberIdentity| match remove_one(scope, identity) {
+fn remove_all(
+    scope: &mut Scope<'_>,
+    caller: &Caller,
+    request: &LeaveGroupRequest,
+    members: &[MemberIdentity],
+) -> Vec<ErrorCode> {
+    let remove = |identity: &MemberIdentity| match remove_one(scope, caller, request, identity) {
         Ok(()) => ErrorCode::None,
         Err(error) => error,
     };
@@ -49,11 +54,17 @@ fn remove_all(scope: &mut Scope<'_>, members: &[MemberIdentity]) -> Vec<ErrorCod
 }
 
 /// C L-3.
-fn remove_one(scope: &mut Scope<'_>, identity: &MemberIdentity) -> Result<(), ErrorCode> {
+fn remove_one(
+    scope: &mut Scope<'_>,
+    caller: &Caller,
+    request: &LeaveGroupRequest,
+    identity: &MemberIdentity,
+) -> Result<(), ErrorCode> {
     let instance_id = identity.group_instance_id.as_ref();
     if identity.member_id.is_empty() {
         let holder = instance_id.and_then(|id| scope.group.member_of_instance(id).cloned());
         let member_id = holder.ok_or(ErrorCode::UnknownMemberId)?;
+        scope.note_leave(caller, request, &member_id);
         rebalance::remove_member(scope, &member_id);
         return Ok(());
     }
@@ -62,6 +73,7 @@ fn remove_one(scope: &mut Scope<'_>, identity: &MemberIdentity) -> Result<(), Er
         return Ok(());
     }
     scope.group.validate(&identity.member_id, instance_id)?;
+    scope.note_leave(caller, request, &identity.member_id);
     rebalance::remove_member(scope, &identity.member_id);
     Ok(())
 }

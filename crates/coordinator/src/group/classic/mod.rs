@@ -10,6 +10,7 @@ mod conversion;
 mod describe;
 mod heartbeat;
 mod join;
+mod journal;
 mod leave;
 mod live;
 mod offsets;
@@ -35,6 +36,7 @@ pub(crate) use conversion::{downgraded, snapshot, upgraded};
 pub(crate) use describe::describe;
 pub(crate) use heartbeat::heartbeat;
 pub(crate) use join::join;
+pub(crate) use journal::findings;
 pub(crate) use leave::leave;
 pub use live::Live;
 pub(crate) use offsets::offsets_committed;
@@ -65,9 +67,15 @@ pub(crate) enum Timer {
     Session { group_id: KStr, member_id: KStr },
 }
 
+impl Timer {
+    pub(crate) fn group_id(&self) -> &KStr {
+        let (Timer::Join { group_id } | Timer::Sync { group_id } | Timer::Session { group_id, .. }) = self;
+        group_id
+    }
+}
+
 pub(crate) fn fired(ctx: &mut Ctx<'_, '_>, timer: Timer) {
-    let (Timer::Join { group_id } | Timer::Sync { group_id } | Timer::Session { group_id, .. }) = &timer;
-    let Some(scope) = &mut Scope::open(ctx, group_id) else {
+    let Some(scope) = &mut Scope::open(ctx, timer.group_id()) else {
         return;
     };
     match &timer {

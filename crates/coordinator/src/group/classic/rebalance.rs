@@ -6,6 +6,7 @@ use wire::{ErrorCode, KStr};
 use super::live::{GroupState, InitialDelay};
 use super::scope::Scope;
 use super::{records, reply, subscription};
+use crate::journal::Kind;
 
 /// Kafka's initial delay, and the most that an adaptive one takes.
 const INITIAL_DELAY_MS: u64 = 3_000;
@@ -188,6 +189,7 @@ fn drop_absent_dynamic_members(scope: &mut Scope<'_>) {
         .filter(|(_, member)| member.awaiting_join.is_none() && member.instance_id.is_none());
     let absent: Vec<KStr> = absent.map(|(member_id, _)| member_id.clone()).collect();
     for member_id in absent {
+        scope.note(Kind::TooSlow, &member_id, Some("it did not join again in time".to_owned()));
         scope.group.remove(&member_id);
         scope.end_session(&member_id);
     }
@@ -209,6 +211,7 @@ pub(super) fn session_ended(scope: &mut Scope<'_>, member_id: &KStr) {
     if !member.is_new && waits {
         return;
     }
+    scope.note(Kind::SessionExpired, member_id, None);
     remove_member(scope, member_id);
     after_removal(scope);
 }
@@ -234,6 +237,7 @@ pub(super) fn sync_timer_fired(scope: &mut Scope<'_>) {
         return;
     }
     for member_id in std::mem::take(&mut scope.group.pending_syncs) {
+        scope.note(Kind::TooSlow, &member_id, Some("it did not ask for its assignment in time".to_owned()));
         remove_member(scope, &member_id);
     }
     prepare(scope);

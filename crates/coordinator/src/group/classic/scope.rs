@@ -8,6 +8,7 @@ use super::refused::Unconfirmed;
 use crate::config::BrokerConfig;
 use crate::env::{Env, IdSource, Moment};
 use crate::group::Group;
+use crate::journal;
 use crate::outcome::Outcome;
 use crate::shard::{self, Ctx, Soft};
 use crate::timer::Timers;
@@ -19,6 +20,7 @@ pub(super) struct Scope<'a> {
     pub ids: &'a mut dyn IdSource,
     pub at: Moment,
     pub unconfirmed: &'a mut Option<Unconfirmed>,
+    pub journal: &'a mut journal::Soft,
     timers: &'a mut Timers<shard::Timer>,
 }
 
@@ -50,6 +52,7 @@ impl<'a> Scope<'a> {
             ids: &mut *env.ids,
             at,
             unconfirmed: &mut soft.classic_unconfirmed,
+            journal: &mut soft.journal,
             timers: &mut soft.timers,
         })
     }

@@ -22,6 +22,8 @@ pub(super) fn replace(scope: &mut Scope<'_>, join: &Join<'_>, old_id: &KStr) {
     fence(scope, old_id, new_id.clone());
     scope.restart_session(&new_id);
     join.update(scope, &new_id);
+    scope.note_return(&new_id, old_id);
+    scope.note_arrival(&new_id);
     match scope.group.state() {
         GroupState::Stable if scope.group.choose_protocol() == scope.group.protocol => {
             rebalance::settle_syncs(scope);

@@ -12,9 +12,11 @@ mod embedded;
 mod fault;
 mod heartbeat;
 mod join;
+mod journal;
 mod leave;
 mod member;
 mod offsets;
+mod plan;
 mod reconcile;
 mod records;
 mod regexes;
@@ -46,6 +48,8 @@ use subscription::Counts;
 
 pub(crate) use describe::describe;
 pub(crate) use heartbeat::heartbeat;
+pub(crate) use journal::findings;
+pub(crate) use plan::plan;
 pub(crate) use regexes::resolved as regex_resolved;
 pub(crate) use replay::replay;
 pub use soft::Soft;
@@ -129,6 +133,10 @@ impl Group {
         self.members.len()
     }
 
+    pub(crate) fn epoch(&self) -> i32 {
+        self.epoch
+    }
+
     pub(crate) fn tombstones(&self, group_id: &KStr, records: &mut Vec<Record>) {
         records::group_tombstones(group_id, self, records);
     }
@@ -147,7 +155,7 @@ impl Group {
     }
 
     /// Whether every member has arrived and no target is outstanding.
-    fn is_settled(&self) -> bool {
+    pub(crate) fn is_settled(&self) -> bool {
         matches!(self.state(), GroupState::Stable | GroupState::Empty)
     }
 

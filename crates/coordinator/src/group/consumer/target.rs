@@ -109,13 +109,23 @@ impl<'b> Change<'b> {
             others.map(|other| (&other.id, member(&other.id, &other.wants, &other.id))).collect();
         let own = member(self.member_id, self.wants, self.replaces.unwrap_or(self.member_id));
         members.insert(self.member_id, own);
-        let members: Vec<_> = members.into_values().collect();
-        let subscribed = members.iter().flat_map(|member| member.subscribed.iter());
-        let topics = subscribed.filter_map(|id| Some((*id, image.get(image.name_of(id)?)?.partitions)));
         let assignor = self.counts.assignor(&ctx.env.config.broker.consumer_assignors).cloned().unwrap_or_default();
-        let topics = topics.collect();
-        Job { assignor, input: ConsumerInput { members, topics } }
+        Job::new(assignor, members.into_values().collect(), image)
     }
+}
+
+/// What the assignor makes of a group as it stands. For dry runs.
+pub(super) fn of_group(group: &Group, image: &TopicImage, assignors: &[KStr]) -> Result<ConsumerTarget, String> {
+    let mut topic_ids = TopicIds::new(&group.regexes, image);
+    let members = group.members.values().map(|member| ConsumerMember {
+        member_id: member.id.clone(),
+        instance_id: member.wants.instance_id.clone(),
+        rack_id: member.wants.rack_id.clone(),
+        subscribed: topic_ids.of(&member.wants),
+        assigned: group.target_of(&member.id),
+    });
+    let members = members.collect();
+    Job::new(group.counts.assignor(assignors).cloned().unwrap_or_default(), members, image).run()
 }
 
 /// An assignor and its input.
@@ -126,6 +136,13 @@ struct Job {
 }
 
 impl Job {
+    fn new(assignor: KStr, members: Vec<ConsumerMember>, image: &TopicImage) -> Job {
+        let subscribed = members.iter().flat_map(|member| member.subscribed.iter());
+        let topics = subscribed.filter_map(|id| Some((*id, image.get(image.name_of(id)?)?.partitions)));
+        let topics = topics.collect();
+        Job { assignor, input: ConsumerInput { members, topics } }
+    }
+
     fn run(&self) -> Result<ConsumerTarget, String> {
         let assigned = match &*self.assignor {
             "range" => assign::range::assign(&self.input),

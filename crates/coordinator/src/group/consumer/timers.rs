@@ -6,6 +6,7 @@ use super::leave;
 use super::member::Member;
 use crate::env::{Env, Moment};
 use crate::group;
+use crate::journal::Kind;
 use crate::shard::{self, Ctx};
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -18,6 +19,18 @@ pub(crate) enum Timer {
     Join { group_id: KStr, member_id: KStr },
     /// A member of the classic protocol has joined and not synced.
     Sync { group_id: KStr, member_id: KStr },
+}
+
+impl Timer {
+    /// The group, and why the timer removes a member.
+    pub(crate) fn why(&self) -> (KStr, Kind) {
+        match self {
+            Timer::Session { group_id, .. } => (group_id.clone(), Kind::SessionExpired),
+            Timer::Rebalance { group_id, .. } | Timer::Join { group_id, .. } | Timer::Sync { group_id, .. } => {
+                (group_id.clone(), Kind::TooSlow)
+            }
+        }
+    }
 }
 
 /// Whatever it was that a member failed to do, it is removed.

@@ -22,10 +22,12 @@ mod holders;
 mod internal_topics;
 mod intervals;
 mod join;
+mod journal;
 mod leave;
 mod member;
 mod offsets;
 mod patterns;
+mod plan;
 mod reconcile;
 mod records;
 mod replay;
@@ -62,13 +64,15 @@ pub(crate) use describe::describe;
 pub(crate) use description::update_topology_description;
 pub(crate) use heartbeat::heartbeat;
 pub(crate) use internal_topics::internal_topics_created;
+pub(crate) use journal::findings;
 pub(crate) use patterns::regex_resolved;
+pub(crate) use plan::plan;
 pub use soft::Soft;
 pub(crate) use soft::{forget, loaded, refused, topics_changed};
 pub(crate) use timers::{Timer, fired};
 
 /// Hard state: what the log says (S 3).
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Group {
     epoch: i32,
     metadata_hash: i64,
@@ -152,6 +156,16 @@ impl Group {
 
     pub(crate) fn is_subscribed(&self, topic: &str) -> bool {
         offsets::is_subscribed(self, topic)
+    }
+
+    pub(crate) fn epoch(&self) -> i32 {
+        self.epoch
+    }
+
+    /// Every member has arrived, and nothing is held back.
+    pub(crate) fn is_settled(&self, soft: &crate::shard::Soft, group_id: &KStr) -> bool {
+        let empty = Soft::default();
+        self.state(soft.streams.get(group_id).unwrap_or(&empty)) == "Stable"
     }
 
     pub(crate) fn is_empty(&self) -> bool {

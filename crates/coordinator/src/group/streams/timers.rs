@@ -7,6 +7,7 @@ use super::settings::Settings;
 use super::{assign, leave};
 use crate::env::Moment;
 use crate::group::Group as AnyGroup;
+use crate::journal::Kind;
 use crate::shard::{self, Ctx};
 use crate::timer::Timers;
 
@@ -20,6 +21,18 @@ pub(crate) enum Timer {
     InitialDelay { group_id: KStr },
     /// A warm-up made no progress for too long (decision 8).
     Warmup { group_id: KStr },
+}
+
+impl Timer {
+    /// The group, and why the timer removes a member if it does.
+    pub(crate) fn why(&self) -> (KStr, Kind) {
+        match self {
+            Timer::Session { group_id, .. } => (group_id.clone(), Kind::SessionExpired),
+            Timer::Rebalance { group_id, .. } | Timer::InitialDelay { group_id } | Timer::Warmup { group_id } => {
+                (group_id.clone(), Kind::TooSlow)
+            }
+        }
+    }
 }
 
 /// One timer is due.

@@ -10,6 +10,7 @@ mod oracle;
 mod pace;
 mod patterns;
 mod persistence;
+mod plan;
 mod reconcile;
 mod refused;
 mod scenarios;
