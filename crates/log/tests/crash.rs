@@ -499,3 +499,40 @@ fn a_deletion_that_fails_leaves_the_partition() {
     let new = dir.create_partition(&tp(0), TopicId([2; 16]), config()).unwrap();
     assert_eq!(new.offsets().unwrap().log_end, 0);
 }
+
+/// ST-06 in the middle: the partition serves what is around the damage, and says where it is.
+#[test]
+fn damage_in_the_middle_is_reported_with_its_place() {
+    use log::{Fs, OpenMode, ReadError};
+    let fs = MemFs::new();
+    let dir = open(&fs);
+    let log = partition(&dir, 0);
+    let bytes = batch(&["0123".to_owned()], None, false);
+    for _ in 0..18 {
+        log.append(&AppendParams::client(NOW), &bytes).unwrap();
+    }
+    dir.flush_now();
+    dir.close().unwrap();
+    let fs = fs.restart();
+    let file = fs.open(Path::new("/data/topic-0/00000000000000000000.log"), OpenMode::Existing).unwrap();
+    let last_of_4 = 5 * bytes.len() as u64 - 1;
+    file.write_at(&[0xff], last_of_4).unwrap();
+    let dir = open(&fs);
+    let log = partition(&dir, 0);
+    assert_eq!(log.offsets().unwrap().log_end, 18);
+    let read = |from_offset| {
+        log.read(&ReadParams { from_offset, max_bytes: 200, isolation: Isolation::HighWatermark, min_one_batch: true })
+    };
+    for offset in (0..4).chain(5..18) {
+        assert_eq!(
+            read(offset).map(|data| data.size > 0).map_err(|error| error.to_string()),
+            Ok(true),
+            "offset {offset}"
+        );
+    }
+    match read(4) {
+        Err(ReadError::Storage(StorageError::Damaged { partition, offset: 4, .. })) => assert_eq!(partition, "topic-0"),
+        other => panic!("{other:?}"),
+    }
+    assert_eq!(log.append(&AppendParams::client(NOW), &bytes).unwrap().first_offset, 18);
+}

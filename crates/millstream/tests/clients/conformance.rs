@@ -1,7 +1,7 @@
-//! The wire scenarios under `tests/conformance` (streams, classic and consumer groups) against the binary: requests of every
-//! kind and version, encoded and decoded by Kafka's own classes, with the answers that a real Kafka 4.4 gave, or those that
-//! the decisions ask for where the two differ. Those under `tests/field-cases` are of the same kind: what went wrong with
-//! other brokers and clients in the field.
+//! The wire scenarios under `tests/conformance` (streams, classic and consumer groups, transactions) against the binary:
+//! requests of every kind and version, encoded and decoded by Kafka's own classes, with the answers that a real Kafka 4.4
+//! gave, or those that the decisions ask for where the two differ. Those under `tests/field-cases` are of the same kind: what
+//! went wrong with other brokers and clients in the field.
 
 use std::io::Write;
 use std::net::TcpListener;
@@ -93,7 +93,7 @@ fn field_cases(classes: &[&str]) -> Vec<PathBuf> {
 
 #[test]
 fn wire_scenarios_with_short_sessions_and_small_groups() {
-    conformance("reference", &rules(&["streams", "classic", "consumer"]));
+    conformance("reference", &rules(&["streams", "classic", "consumer", "transactions"]));
 }
 
 #[test]
