@@ -85,6 +85,9 @@ pub(crate) struct Cleaner {
     pub aborted: Aborted,
     /// Last offset of the last data batch of every producer that is still known, or its epoch if it has only markers.
     pub producers: HashMap<i64, (Option<i64>, i16)>,
+    /// Last offset of all that is compacted. Its batch stays, empty if need be: where the active segment was never synced, or not
+    /// begun, a crash makes this the end of the log, and offsets must not be given out again (C-7).
+    pub last_offset: i64,
     /// Producers with records of a transaction that is not yet ended, among what was kept.
     kept_in_txn: HashSet<i64>,
     pub now_ms: i64,
@@ -97,6 +100,7 @@ impl Cleaner {
             map,
             aborted: Aborted::default(),
             producers: HashMap::new(),
+            last_offset: -1,
             kept_in_txn: HashSet::new(),
             now_ms,
             delete_retention_ms,
@@ -161,13 +165,13 @@ impl Cleaner {
         }
     }
 
-    /// C-6: the last batch of a producer is kept without records, or its sequence would be forgotten.
+    /// C-6: the last batch of a producer is kept without records, or its sequence would be forgotten. So is the last of all.
     fn emptied(&self, header: &BatchHeader) -> Verdict {
         let last = match self.producers.get(&header.producer_id) {
             Some((Some(last_offset), _)) => *last_offset == header.last_offset(),
             Some((None, epoch)) => header.attributes.is_control() && *epoch == header.producer_epoch,
             None => false,
-        };
+        } || header.last_offset() == self.last_offset;
         match last {
             true if header.record_count == 0 => Verdict::Keep,
             true => rebuild(header, &[], None).map_or(Verdict::Keep, Verdict::Replace),

@@ -132,6 +132,7 @@ impl PartitionLog {
                 sources.push(Source { base: segment.base, next, size: segment.size, file, aborted });
             }
         }
+        cleaner.last_offset = sources.last().map_or(-1, |source: &Source| source.next - 1);
         inner.cleaning = true;
         Ok(Some(Job {
             dir: inner.dir.clone(),

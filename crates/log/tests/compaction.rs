@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use log::{
-    AppendParams, Clock, DirConfig, Isolation, LogConfig, LogDir, MemFs, PartitionLog, ReadParams, TopicId,
-    TopicPartition, TxnProtocol,
+    AppendParams, Clock, DirConfig, FlushPolicy, Isolation, LogConfig, LogDir, MemFs, PartitionLog, ReadParams,
+    TopicId, TopicPartition, TxnProtocol,
 };
 use wire::batch::{Batch, BatchBuilder, BatchHeader, ControlType, Record};
 
@@ -316,4 +316,32 @@ fn what_is_compacted_is_remembered() {
     close_segment(&dir, &log);
     assert_eq!(dir.compact(NOW).len(), 1);
     assert_eq!(records(&log).last(), Some(&row(log.offsets().unwrap().log_end - 3, "a", Some("3"))));
+}
+
+/// C-7: the end of the log stays where it is even if its last record was compacted away and a crash takes the active segment.
+#[test]
+fn c_7_a_crash_gives_no_offset_out_again() {
+    let fs = MemFs::new();
+    let dir = open(&fs);
+    let log = partition(&dir, LogConfig { flush: FlushPolicy::Never, ..compacted() });
+    put(&log, &[("a", Some(&"y".repeat(220)))]);
+    let verification = log.begin_verification(7, 0, 0, true, NOW).unwrap();
+    let params = AppendParams { verification, ..AppendParams::client(NOW) };
+    let builder = BatchBuilder::new().producer(7, 0, 0).transactional(true);
+    log.append(&params, &batch(builder, &[("b", Some("x"))])).unwrap();
+    log.set_config(LogConfig { flush: FlushPolicy::Always, ..compacted() });
+    dir.flush_now();
+    log.set_config(LogConfig { flush: FlushPolicy::Never, ..compacted() });
+    // The marker is the first of the next segment, which is not synced.
+    log.append_marker(ControlType::Abort, 7, 1, 0, TxnProtocol::V2, NOW).unwrap();
+    let marks = log.offsets().unwrap();
+    assert_eq!((marks.durable, marks.last_stable, marks.log_end), (2, 3, 3));
+    let report = dir.compact(NOW).remove(0).1;
+    assert_eq!(report.cleaned_to, 2);
+    assert_eq!(records(&log), [row(0, "a", Some(&"y".repeat(220)))], "the aborted record is gone");
+    for seed in 0..40 {
+        let dir = open(&fs.crash(seed));
+        let end = partition(&dir, compacted()).offsets().unwrap().log_end;
+        assert!((2..=3).contains(&end), "seed {seed}: the log ends at {end}");
+    }
 }
