@@ -3,6 +3,7 @@
 mod common;
 
 use common::{Client, TestBroker};
+use wire::messages::consumer_group_heartbeat_request::ConsumerGroupHeartbeatRequest;
 use wire::messages::create_partitions_request::{
     CreatePartitionsAssignment, CreatePartitionsRequest, CreatePartitionsTopic,
 };
@@ -17,6 +18,7 @@ use wire::messages::heartbeat_request::HeartbeatRequest;
 use wire::messages::list_groups_request::ListGroupsRequest;
 use wire::messages::metadata_request::{MetadataRequest, MetadataRequestTopic};
 use wire::messages::metadata_response::MetadataResponse;
+use wire::messages::streams_group_heartbeat_request::StreamsGroupHeartbeatRequest;
 use wire::{KStr, Uuid};
 
 const QUIET: &[(&str, &str)] = &[("offsets.topic.num.partitions", "1")];
@@ -405,4 +407,16 @@ async fn c_r_3_a_coordinator_serves_the_topic_that_an_administrator_made() {
         tokio::time::sleep(std::time::Duration::from_millis(5)).await;
     }
     assert_eq!(summary(&metadata(&mut client, 12, None).await), ["__consumer_offsets:0:3"]);
+}
+
+#[tokio::test]
+async fn c_k_4_a_protocol_that_is_off_is_refused_also_before_there_is_a_coordinator() {
+    const UNSUPPORTED_VERSION: i16 = 35;
+    let broker = TestBroker::start_untouched(&[("group.coordinator.rebalance.protocols", "classic")]).await;
+    let mut client = broker.connect().await;
+    let consumer = ConsumerGroupHeartbeatRequest { group_id: KStr::from("g"), ..Default::default() };
+    let answer = client.call(1, &consumer).await;
+    assert_eq!((answer.error_code, answer.error_message), (UNSUPPORTED_VERSION, None));
+    let streams = StreamsGroupHeartbeatRequest { group_id: KStr::from("g"), ..Default::default() };
+    assert_eq!(client.call(1, &streams).await.error_code, UNSUPPORTED_VERSION);
 }

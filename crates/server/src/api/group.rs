@@ -23,6 +23,11 @@ pub(super) async fn call(cx: &RequestContext<'_>, group_id: &str, command: Comma
     cx.broker.groups.call(group_id, command).await
 }
 
+/// A protocol that is switched off is refused wherever the group is (C K-4, S 1.1.1); the shard knows it, but may not be there yet.
+pub(super) fn unless_off(enabled: bool, error: ErrorCode) -> ErrorCode {
+    if enabled { error } else { ErrorCode::UnsupportedVersion }
+}
+
 /// Takes the expected reply, or the error that it gives in its place.
 macro_rules! reply {
     ($replied:expr, $kind:ident, $error:expr) => {
