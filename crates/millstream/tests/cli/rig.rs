@@ -17,6 +17,7 @@ use tokio::runtime::Runtime;
 use wire::batch::BatchBuilder;
 use wire::messages::add_partitions_to_txn_request::{AddPartitionsToTxnRequest, AddPartitionsToTxnTopic};
 use wire::messages::end_txn_request::EndTxnRequest;
+use wire::messages::find_coordinator_request::FindCoordinatorRequest;
 use wire::messages::init_producer_id_request::InitProducerIdRequest;
 use wire::messages::join_group_request::{JoinGroupRequest, JoinGroupRequestProtocol};
 use wire::messages::produce_request::{PartitionProduceData, ProduceRequest, TopicProduceData};
@@ -107,7 +108,14 @@ impl Rig {
         let config = ServerConfig::from_values(values).expect("settings that agree");
         let running = runtime.block_on(server::start(config)).expect("the broker starts");
         let address = running.addresses()[0].to_string();
-        Rig { runtime, address, dir, running: Some(running) }
+        let rig = Rig { runtime, address, dir, running: Some(running) };
+        // The topics of the coordinators are made when somebody looks for them, as clients do first.
+        for key_type in [0, 1] {
+            let request =
+                FindCoordinatorRequest { key_type, coordinator_keys: vec!["any".into()], ..Default::default() };
+            until_ready(|| rig.call(&request), |found| found.coordinators[0].error_code);
+        }
+        rig
     }
 
     /// Runs a command of the binary against this broker.
