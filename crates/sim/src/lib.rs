@@ -2,7 +2,7 @@
 //!
 //! [`simulation`]: seeded runs of members against the real coordinator, in virtual time, with everything going wrong that
 //! can, and checkers for what has to hold all the same. [`disk`]: the same idea for what lies below: real logs on a disk that
-//! goes wrong, with the transaction coordinator and offsets on them.
+//! goes wrong, with the transaction coordinator and offsets on them. [`oracle`]: a comparison with Kafka's own coordinator.
 
 mod answers;
 mod app;
@@ -14,6 +14,7 @@ mod lifecycle;
 mod log;
 mod network;
 mod operations;
+pub mod oracle;
 mod process;
 mod rng;
 mod settings;

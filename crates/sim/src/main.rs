@@ -1,12 +1,15 @@
 //! Runs the simulation: `cargo run -p sim -- --seed N [--steps M] [--runs K] [--trace]`.
 //!
 //! A seed gives the same run every time. `--runs` goes on with the seeds after it and stops at the first that fails.
+//!
+//! Or compares with Kafka's coordinator, side by side: `cargo run -p sim -- oracle --family streams --histories 10000`.
+//! Families are classic, consumer, migration and streams. Needs Java and the oracle beside the checkout.
 
 use std::process::ExitCode;
 
 use sim::simulation::simulate;
 
-const USAGE: &str = "usage: sim --seed N [--steps M] [--runs K] [--trace]";
+const USAGE: &str = "usage: sim --seed N [--steps M] [--runs K] [--trace], or sim oracle ...";
 
 struct Options {
     seed: u64,
@@ -34,7 +37,11 @@ fn options(mut words: impl Iterator<Item = String>) -> Option<Options> {
 }
 
 fn main() -> ExitCode {
-    let Some(options) = options(std::env::args().skip(1)) else {
+    let mut words = std::env::args().skip(1).peekable();
+    if words.next_if(|word| word == "oracle").is_some() {
+        return sim::oracle::cli::main(words);
+    }
+    let Some(options) = options(words) else {
         eprintln!("{USAGE}");
         return ExitCode::from(2);
     };

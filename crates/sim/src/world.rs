@@ -100,7 +100,12 @@ impl World {
         while self.events < steps {
             self.step()?;
         }
-        replay::check(self.broker.shard(), self.broker.log().entries())
+        self.check_replay()
+    }
+
+    /// What a failed append left behind is read only when the coordinator is back.
+    fn check_replay(&self) -> Result<(), String> {
+        if self.broker.is_up() { replay::check(self.broker.shard(), self.broker.log().entries()) } else { Ok(()) }
     }
 
     /// The next event.
@@ -109,8 +114,8 @@ impl World {
         self.now_ms = self.now_ms.max(at_ms);
         self.events += 1;
         self.happen(event)?;
-        if self.events.is_multiple_of(REPLAY_EVERY) && self.broker.is_up() {
-            replay::check(self.broker.shard(), self.broker.log().entries())?;
+        if self.events.is_multiple_of(REPLAY_EVERY) {
+            self.check_replay()?;
         }
         Ok(())
     }

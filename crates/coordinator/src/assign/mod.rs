@@ -2,6 +2,8 @@
 //! (decision 19).
 
 pub mod balanced;
+#[cfg(feature = "testing")]
+pub mod given;
 mod index;
 pub mod range;
 mod standby;

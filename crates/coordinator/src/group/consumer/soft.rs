@@ -63,10 +63,16 @@ pub(crate) fn forget(soft: &mut shard::Soft, group_id: &KStr) {
     soft.consumer.remove(group_id);
 }
 
-/// Every member gets a full session; who has to give up partitions gets its full time for that, too (C K-29).
+/// Every member gets a full session, one of the classic protocol the group's until it is heard of; who has to give up
+/// partitions gets its full time for that, too (C K-29).
 pub(crate) fn loaded(group: &Group, group_id: &KStr, soft: &mut shard::Soft, at: Moment, env: &mut Env<'_>) {
     // Whether topics have been made since expressions were resolved is not known.
     entry(soft, group_id).new_topics = true;
+    let session_ms = env.config.consumer_session_timeout_ms(group_id);
+    for member_id in group.members.keys() {
+        let session = Timer::Session { group_id: group_id.clone(), member_id: member_id.clone() };
+        timers::arm(soft, at, session, session_ms);
+    }
     arm_missing(group, group_id, soft, at, env);
 }
 

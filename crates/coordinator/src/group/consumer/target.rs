@@ -66,7 +66,12 @@ impl<'b> Change<'b> {
             return present();
         }
         let mut target = job.run().map_err(|message| Fault::new(ErrorCode::UnknownServerError, message))?;
-        write(self.group_id, self.group, self.group_epoch, ctx.at.wall_ms, &target, records);
+        // A static member has had what the one before it had; its copy is written already.
+        let before = |id: &KStr| {
+            let id = self.replaces.filter(|_| id == self.member_id).unwrap_or(id);
+            group.target.members.get(id)
+        };
+        write(self.group_id, before, self.group_epoch, ctx.at.wall_ms, &target, records);
         let own = target.remove(self.member_id).unwrap_or_default();
         Ok((self.group_epoch, Arc::new(own)))
     }
@@ -148,6 +153,8 @@ impl Job {
             "range" => assign::range::assign(&self.input),
             _ => assign::uniform::assign(&self.input),
         };
+        #[cfg(feature = "testing")]
+        let assigned = assigned.map(|target| assign::given::consumer(&self.assignor, &self.input, target));
         assigned.map_err(|error| error.to_string())
     }
 }
@@ -159,16 +166,16 @@ impl AssignmentInput for Job {
 }
 
 /// The parts of the target that changed, then its epoch.
-fn write(
+fn write<'a>(
     group_id: &KStr,
-    group: &Group,
+    before: impl Fn(&KStr) -> Option<&'a Arc<PartitionSet>>,
     epoch: i32,
     now_wall_ms: i64,
     target: &ConsumerTarget,
     records: &mut Vec<Record>,
 ) {
     for (member_id, partitions) in target {
-        if group.target.members.get(member_id).is_none_or(|before| **before != *partitions) {
+        if before(member_id).is_none_or(|before| **before != *partitions) {
             records.push(records::target(group_id, member_id, partitions));
         }
     }
@@ -190,7 +197,8 @@ pub(crate) fn ready(ctx: &mut Ctx<'_, '_>, group_id: &KStr, group_epoch: i32, ta
         Ok(target) if group.target.epoch < group_epoch => {
             let present = target.iter().filter(|(id, _)| group.members.contains_key(*id));
             let target = present.map(|(id, partitions)| (id.clone(), partitions.clone())).collect();
-            write(group_id, group, group_epoch, ctx.at.wall_ms, &target, &mut ctx.out.records);
+            let before = |id: &KStr| group.target.members.get(id);
+            write(group_id, before, group_epoch, ctx.at.wall_ms, &target, &mut ctx.out.records);
         }
         Ok(_) => {}
     }

@@ -45,12 +45,15 @@ pub(crate) enum Assignor {
 
 impl Assignor {
     pub(super) fn assign(self, input: &StreamsInput) -> Result<StreamsTarget, AssignError> {
-        match self {
+        let target = match self {
             Assignor::Sticky => sticky::assign(input),
             Assignor::Balanced => balanced::assign(input),
             #[cfg(test)]
             Assignor::RoundRobin => Ok(super::tests::round_robin(input)),
-        }
+        };
+        #[cfg(feature = "testing")]
+        let target = target.map(|target| crate::assign::given::streams(input, target));
+        target
     }
 }
 

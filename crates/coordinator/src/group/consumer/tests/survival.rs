@@ -39,6 +39,17 @@ fn gx_08_after_a_restart_members_go_on_at_their_epochs_with_a_full_session() {
 }
 
 #[test]
+fn k_29_after_a_restart_a_classic_member_has_the_groups_session_until_it_is_heard_of() {
+    let (mut rig, classic) = Rig::classic(join(""));
+    rig.ok(joins("c1"));
+    rig.bench.restart();
+    rig.bench.advance(44_999);
+    assert!(rig.member_ids().contains(&classic));
+    rig.bench.advance(1);
+    assert!(rig.member_ids().is_empty());
+}
+
+#[test]
 fn k_29_after_a_restart_a_revocation_has_its_full_time_again() {
     let mut rig = Rig::revoking();
     rig.bench.advance(29_000);

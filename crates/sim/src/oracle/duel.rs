@@ -1,0 +1,143 @@
+//! Runs one history on both coordinators, step by step. Where they may differ and go different ways from there, ours is
+//! set back to where Kafka's is.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::compare::{self, Difference};
+use super::known::{self, Verdict};
+use super::referee;
+use super::schema::Schemas;
+use super::session::Session;
+use super::source::Source;
+
+/// After that the smallest history found so far has to do.
+const SHRINK_FOR: Duration = Duration::from_secs(20);
+
+/// Makes up commands, and hears what Kafka answered.
+pub trait History {
+    /// The next command; `None` ends the history.
+    fn next(&mut self) -> Option<Value>;
+    fn observe(&mut self, command: &Value, answer: &Value);
+}
+
+/// A history that is given.
+pub struct Given<'a>(pub std::slice::Iter<'a, String>);
+
+impl History for Given<'_> {
+    fn next(&mut self) -> Option<Value> {
+        self.0.next().map(|line| serde_json::from_str(line).unwrap_or_default())
+    }
+
+    fn observe(&mut self, _command: &Value, _answer: &Value) {}
+}
+
+/// How a history ended.
+#[derive(Debug, Default)]
+pub struct Report {
+    pub lines: Vec<String>,
+    /// What differs in the answers to the last line, if that is a defect.
+    pub defects: Vec<Difference>,
+    /// What may differ, and did: each as often as it did.
+    pub tolerated: Vec<&'static str>,
+    /// Why the two went different ways, and ours had to follow.
+    pub parted: Vec<&'static str>,
+    /// Targets of ours that were judged by laws.
+    pub targets: usize,
+}
+
+/// The coordinators under comparison.
+pub struct Duel<'a> {
+    pub kafka: &'a mut dyn Source,
+    pub schemas: &'a Arc<Schemas>,
+}
+
+impl Duel<'_> {
+    /// # Errors
+    /// If Kafka's coordinator cannot be asked, or says something that cannot be read.
+    pub fn run(&mut self, history: &mut dyn History) -> Result<Report, String> {
+        let targets = referee::Kafka::new();
+        let mut ours = Session::new(self.schemas.clone());
+        let mut report = Report::default();
+        while let Some(command) = history.next() {
+            let line = command.to_string();
+            let kafka = self.kafka.ask(&line)?;
+            ours.follow(&command, &kafka)?;
+            targets.expect(&kafka);
+            let answer = ours.line(&line).unwrap_or_default();
+            report.lines.push(line);
+            let mut parts = false;
+            for found in compare::answers(&kafka, &answer) {
+                match known::judge(&found, &command, &kafka, &mut ours) {
+                    Verdict::Tolerated(why) => report.tolerated.push(why),
+                    Verdict::Parts(why) => {
+                        parts = true;
+                        report.parted.push(why);
+                    }
+                    Verdict::Defect => report.defects.push(found),
+                }
+            }
+            for broken in targets.done() {
+                let [at, ours] = ["law", broken.as_str()].map(Value::from);
+                let at = at.as_str().unwrap_or_default().to_owned();
+                report.defects.push(Difference { at, kafka: Value::Null, ours });
+            }
+            if parts {
+                // What parted them explains the other differences of this step.
+                report.defects.clear();
+            } else if report.defects.is_empty()
+                && let Some(why) = known::parts_unseen(&command, &kafka, &mut ours)
+            {
+                parts = true;
+                report.parted.push(why);
+            }
+            if parts {
+                let restarted = self.kafka.restart()?;
+                ours.catch_up();
+                history.observe(&command, &kafka);
+                history.observe(&serde_json::json!({"op": "restart"}), &restarted);
+                continue;
+            }
+            if !report.defects.is_empty() {
+                break;
+            }
+            history.observe(&command, &kafka);
+        }
+        report.targets = targets.judged();
+        Ok(report)
+    }
+
+    /// Leaves out what is not needed to see a defect. The first line, the configuration, stays.
+    ///
+    /// # Errors
+    /// As `run`.
+    pub fn shrink(&mut self, report: Report) -> Result<Report, String> {
+        let started = std::time::Instant::now();
+        let mut best = report;
+        let mut size = (best.lines.len() / 2).max(1);
+        loop {
+            let mut start = 1;
+            let mut smaller = false;
+            while start < best.lines.len() {
+                if started.elapsed() > SHRINK_FOR {
+                    return Ok(best);
+                }
+                let end = (start + size).min(best.lines.len());
+                let lines: Vec<String> = [&best.lines[..start], &best.lines[end..]].concat();
+                let tried = self.run(&mut Given(lines.iter()))?;
+                if tried.defects.is_empty() {
+                    start = end;
+                } else {
+                    best = tried;
+                    smaller = true;
+                }
+            }
+            if size == 1 && !smaller {
+                return Ok(best);
+            }
+            size = (size / 2).max(1);
+        }
+    }
+}

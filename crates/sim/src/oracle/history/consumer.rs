@@ -1,0 +1,430 @@
+//! Members of the consumer protocol with what surrounds them; with members of the classic protocol in the same group, if
+//! asked for, and now and then a streams member that is in the wrong place.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use super::topics::Topics;
+use crate::oracle::codec;
+use crate::oracle::duel::History;
+use crate::oracle::rng::Rng;
+
+const GROUP: &str = "kg";
+const MEMBERS: [&str; 5] = ["k1", "k2", "k3", "k4", "k5"];
+const INSTANCES: [&str; 3] = ["i1", "i2", "i3"];
+const NAMES: [&str; 3] = ["orders", "other", "users"];
+const REGEXES: [&str; 4] = ["o.*", "u.*", "nothing", "("];
+
+/// What a client of the consumer protocol knows.
+#[derive(Clone, Debug, Default)]
+struct Client {
+    epoch: i64,
+    instance: Option<&'static str>,
+    assigned: Value,
+}
+
+/// What a client of the classic protocol knows.
+#[derive(Clone, Debug)]
+struct ClassicClient {
+    id: String,
+    generation: i64,
+    instance: Option<String>,
+}
+
+pub struct Consumer {
+    rng: Rng,
+    steps: usize,
+    started: usize,
+    with_classic: bool,
+    clients: BTreeMap<&'static str, Client>,
+    classic: Vec<ClassicClient>,
+    topics: Topics,
+    requests: u64,
+    open: BTreeMap<String, Value>,
+}
+
+impl Consumer {
+    pub fn new(seed: u64, steps: usize, with_classic: bool) -> Consumer {
+        let mut rng = Rng::new(seed);
+        let mut client = |id: &&'static str| {
+            let instance = rng.chance(35).then(|| *rng.pick(&INSTANCES));
+            (*id, Client { instance, ..Client::default() })
+        };
+        let clients = MEMBERS.iter().map(&mut client).collect();
+        Consumer {
+            rng,
+            steps,
+            started: 0,
+            with_classic,
+            clients,
+            classic: Vec::new(),
+            topics: Topics::new(&NAMES),
+            requests: 0,
+            open: BTreeMap::new(),
+        }
+    }
+
+    fn request(&mut self, api: i16, version: i16, body: Value) -> Value {
+        self.requests += 1;
+        let client = self.rng.weighted(&[(30, "client"), (1, "other")]);
+        json!({"op": "request", "api": api, "version": version, "id": format!("r{}", self.requests),
+            "clientId": client, "body": body})
+    }
+
+    fn config(&mut self) -> Value {
+        let policy = match self.with_classic {
+            true => self.rng.weighted(&[(6, "bidirectional"), (1, "upgrade"), (1, "downgrade"), (1, "disabled")]),
+            false => "bidirectional",
+        };
+        json!({"op": "config", "broker": {
+            "group.consumer.assignors": self.rng.weighted(&[(2, "range,uniform"), (1, "uniform,range")]),
+            "group.consumer.migration.policy": policy,
+            "group.initial.rebalance.delay.ms": self.rng.weighted(&[(3, 0), (1, 3_000)]),
+            "group.consumer.max.size": self.rng.weighted(&[(1, 4), (3, 100)]),
+            "group.consumer.assignment.interval.ms": self.rng.weighted(&[(3, 0), (1, 1_000), (1, 5_000)]),
+        }})
+    }
+
+    fn heartbeat(&mut self) -> Value {
+        let id = *self.rng.pick(&MEMBERS);
+        let client = self.clients[id].clone();
+        let epoch = self.rng.weighted(&[
+            (78, client.epoch),
+            (6, -1),
+            (3, -2),
+            (4, client.epoch - 1),
+            (2, client.epoch + 1),
+            (5, 0),
+        ]);
+        let version = self.rng.weighted(&[(9, 1), (1, 0)]);
+        let mut body = json!({"groupId": GROUP, "memberId": id, "memberEpoch": epoch});
+        if epoch == 0 {
+            body["topicPartitions"] = json!([]);
+            body["rebalanceTimeoutMs"] = self.rng.weighted(&[(1, 3_000), (2, 30_000), (1, 7_001)]).into();
+            self.subscribe(&mut body, version);
+            if body.get("subscribedTopicNames").is_none() && self.rng.chance(90) {
+                body["subscribedTopicNames"] = json!(["orders"]);
+            }
+        } else {
+            if self.rng.chance(8) {
+                self.subscribe(&mut body, version);
+            }
+            match self.rng.below(10) {
+                0..4 => {}
+                4..8 => body["topicPartitions"] = client.assigned.clone(),
+                8 => body["topicPartitions"] = json!([]),
+                _ => body["topicPartitions"] = self.topics.all_partitions(),
+            }
+            if body["topicPartitions"].is_null() {
+                body.as_object_mut().map(|body| body.remove("topicPartitions"));
+            }
+        }
+        if self.rng.chance(5) {
+            body["serverAssignor"] = self.rng.weighted(&[(4, "range"), (4, "uniform"), (1, "nobody")]).into();
+        }
+        if self.rng.chance(5) {
+            body["rackId"] = self.rng.weighted(&[(4, "r1"), (2, "r2"), (1, "")]).into();
+        }
+        // A member that changes its instance in place loses its target in Kafka.
+        let instance =
+            if epoch != 0 && self.rng.chance(3) { Some(*self.rng.pick(&INSTANCES)) } else { client.instance };
+        if let Some(instance) = instance {
+            body["instanceId"] = instance.into();
+        }
+        self.request(68, version, body)
+    }
+
+    fn subscribe(&mut self, body: &mut Value, version: i16) {
+        if self.rng.chance(75) {
+            let names: Vec<&str> = NAMES.into_iter().filter(|_| self.rng.chance(60)).collect();
+            body["subscribedTopicNames"] = json!(names);
+        }
+        if version >= 1 && self.rng.chance(30) {
+            let regex =
+                self.rng.weighted(&[(3, ""), (4, REGEXES[0]), (4, REGEXES[1]), (2, REGEXES[2]), (1, REGEXES[3])]);
+            body["subscribedTopicRegex"] = regex.into();
+        }
+    }
+
+    fn classic_client(&mut self) -> ClassicClient {
+        match self.classic.len() as u64 {
+            0 => ClassicClient { id: (*self.rng.pick(&MEMBERS)).to_owned(), generation: 2, instance: None },
+            n => self.classic[self.rng.below(n) as usize].clone(),
+        }
+    }
+
+    fn classic_member(&mut self) -> Value {
+        match self.rng.below(20) {
+            0..8 => self.join(),
+            8..13 => self.sync(),
+            13..18 => self.classic_heartbeat(),
+            _ => self.leave(),
+        }
+    }
+
+    fn join(&mut self) -> Value {
+        let known = self.classic_client();
+        let is_new = self.rng.chance(40);
+        let id = if is_new { String::new() } else { known.id };
+        let instance =
+            if is_new { self.rng.chance(30).then(|| (*self.rng.pick(&INSTANCES)).to_owned()) } else { known.instance };
+        let version = if instance.is_some() || self.rng.chance(20) { 9 } else { self.rng.weighted(&[(4, 3), (1, 9)]) };
+        let mut names: Vec<&str> = NAMES.into_iter().filter(|_| self.rng.chance(50)).collect();
+        if names.is_empty() {
+            names.push("orders");
+        }
+        let owned: Vec<i32> = (0..3).filter(|_| self.rng.chance(33)).collect();
+        let metadata = match self.rng.chance(3) {
+            true => "AQI=".to_owned(),
+            false => codec::bytes_text(&subscription(&names, &owned, known.generation as i32)),
+        };
+        let mut protocols = vec![json!({"name": "range", "metadata": metadata})];
+        if self.rng.chance(20) {
+            protocols.push(json!({"name": "rr", "metadata": metadata}));
+        }
+        let spread = self.rng.below(900);
+        let mut body = json!({"groupId": GROUP, "memberId": id, "protocolType": "consumer",
+            "sessionTimeoutMs": 10_000 + spread, "rebalanceTimeoutMs": 20_000, "protocols": protocols});
+        if version >= 5 {
+            body["groupInstanceId"] = json!(instance);
+        }
+        self.request(11, version, body)
+    }
+
+    fn sync(&mut self) -> Value {
+        let client = self.classic_client();
+        let generation = self.rng.weighted(&[(9, client.generation), (1, client.generation + 1)]);
+        let shares: Vec<Value> = match self.rng.chance(50) {
+            true => vec![json!({"memberId": client.id, "assignment": "AAAAAAABAAZvcmRlcnMAAAABAAAAAP////8="})],
+            false => vec![],
+        };
+        let mut body = json!({"groupId": GROUP, "memberId": client.id, "generationId": generation,
+            "protocolType": "consumer", "protocolName": "range", "assignments": shares});
+        if client.instance.is_some() {
+            body["groupInstanceId"] = json!(client.instance);
+        }
+        self.request(14, 5, body)
+    }
+
+    fn classic_heartbeat(&mut self) -> Value {
+        let client = self.classic_client();
+        let generation = self.rng.weighted(&[(12, client.generation), (1, client.generation - 1)]);
+        let mut body = json!({"groupId": GROUP, "memberId": client.id, "generationId": generation});
+        if client.instance.is_some() && self.rng.chance(90) {
+            body["groupInstanceId"] = json!(client.instance);
+        }
+        self.request(12, 4, body)
+    }
+
+    fn leave(&mut self) -> Value {
+        let client = self.classic_client();
+        let by_instance = client.instance.is_some() && self.rng.chance(50);
+        let id = if by_instance { String::new() } else { client.id };
+        let instance = if by_instance || self.rng.chance(30) { client.instance } else { None };
+        self.request(13, 5, json!({"groupId": GROUP, "members": [{"memberId": id, "groupInstanceId": instance}]}))
+    }
+
+    /// Who commits and fetches: an id with its epoch or generation.
+    fn identity(&mut self) -> (String, i64) {
+        if self.with_classic && self.rng.chance(30) {
+            let client = self.classic_client();
+            return (client.id, client.generation);
+        }
+        if self.rng.chance(15) {
+            return (String::new(), -1);
+        }
+        let id = *self.rng.pick(&MEMBERS);
+        let epoch = self.clients[id].epoch;
+        (id.to_owned(), self.rng.weighted(&[(6, epoch), (2, epoch - 1), (1, epoch + 1), (1, -1)]))
+    }
+
+    fn commit(&mut self) -> Value {
+        let (member, epoch) = self.identity();
+        let version = self.rng.weighted(&[(1, 7), (2, 8), (4, 9)]);
+        let topic = *self.rng.pick(&NAMES);
+        let partitions: Vec<Value> = (0..3)
+            .filter(|_| self.rng.chance(50))
+            .map(|p| json!({"partitionIndex": p, "committedOffset": p + 5}))
+            .collect();
+        self.request(
+            8,
+            version,
+            json!({"groupId": GROUP, "memberId": member, "generationIdOrMemberEpoch": epoch,
+            "topics": [{"name": topic, "partitions": partitions}]}),
+        )
+    }
+
+    fn fetch(&mut self) -> Value {
+        let (member, epoch) = self.identity();
+        let version = self.rng.weighted(&[(1, 8), (3, 9)]);
+        let mut group = json!({"groupId": GROUP, "topics": null});
+        if version >= 9 && self.rng.chance(80) {
+            group["memberEpoch"] = epoch.into();
+            group["memberId"] = if member.is_empty() { Value::Null } else { json!(member) };
+        }
+        let stable = self.rng.chance(50);
+        self.request(9, version, json!({"requireStable": stable, "groups": [group]}))
+    }
+
+    fn look(&mut self) -> Value {
+        match self.rng.below(10) {
+            0..5 => self.request(69, 1, json!({"groupIds": [GROUP]})),
+            5..7 => self.request(15, 6, json!({"groups": [GROUP]})),
+            7..9 => self.request(16, 5, json!({})),
+            _ => self.request(69, 0, json!({"groupIds": ["nobody", GROUP, ""]})),
+        }
+    }
+
+    fn administer(&mut self) -> Value {
+        match self.rng.below(10) {
+            0..3 => json!({"op": "restart", "compacted": self.rng.chance(50)}),
+            3..5 => {
+                let configs = self.rng.weighted(&[
+                    (1, json!({})),
+                    (1, json!({"consumer.session.timeout.ms": "50000"})),
+                    (1, json!({"consumer.heartbeat.interval.ms": "7000"})),
+                    (1, json!({"consumer.assignment.interval.ms": "2000"})),
+                ]);
+                json!({"op": "groupConfig", "group": GROUP, "configs": configs})
+            }
+            5 => self.request(42, 2, json!({"groupsNames": [GROUP]})),
+            6..8 => {
+                let topic = *self.rng.pick(&NAMES);
+                self.request(
+                    47,
+                    0,
+                    json!({"groupId": GROUP, "topics": [
+                    {"name": topic, "partitions": [{"partitionIndex": 0}, {"partitionIndex": 1}]}]}),
+                )
+            }
+            _ => self.topics.change(&mut self.rng),
+        }
+    }
+
+    /// A streams member that is in the wrong place.
+    fn stranger(&mut self) -> Value {
+        let epoch = self.rng.weighted(&[(3, 0), (1, 1), (1, -1)]);
+        let mut body = json!({"groupId": GROUP, "memberId": "s1", "memberEpoch": epoch});
+        if epoch == 0 {
+            for list in ["activeTasks", "standbyTasks", "warmupTasks"] {
+                body[list] = json!([]);
+            }
+            body["processId"] = "p".into();
+            body["rebalanceTimeoutMs"] = 9_000.into();
+            body["topology"] =
+                json!({"epoch": 0, "subtopologies": [{"subtopologyId": "0", "sourceTopics": ["orders"]}]});
+        }
+        self.request(88, 1, body)
+    }
+
+    fn learn(&mut self, request: &Value, response: &Value) {
+        let body = &request["body"];
+        match request["api"].as_i64() {
+            Some(68) => self.learn_heartbeat(body, response),
+            Some(11) => {
+                let code = response["errorCode"].as_i64();
+                let id = response["memberId"].as_str().unwrap_or_default().to_owned();
+                if matches!(code, Some(0 | 79)) && !id.is_empty() {
+                    let generation = response["generationId"].as_i64().unwrap_or(-1);
+                    let instance = body["groupInstanceId"].as_str().map(str::to_owned);
+                    self.classic.retain(|client| client.id != id);
+                    self.classic.push(ClassicClient { id, generation, instance });
+                    if self.classic.len() > 5 {
+                        self.classic.remove(0);
+                    }
+                } else if code == Some(25) {
+                    self.classic.retain(|client| body["memberId"] != client.id.as_str());
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn learn_heartbeat(&mut self, body: &Value, response: &Value) {
+        let id = body["memberId"].as_str().unwrap_or_default();
+        let Some((_, client)) = self.clients.iter_mut().find(|(member, _)| **member == id) else { return };
+        match response["errorCode"].as_i64() {
+            Some(0) => {
+                client.epoch = response["memberEpoch"].as_i64().unwrap_or(0).max(0);
+                if let Some(topics) = response["assignment"].get("topicPartitions") {
+                    client.assigned = topics.clone();
+                }
+                if client.epoch == 0 {
+                    client.assigned = Value::Null;
+                }
+            }
+            Some(25 | 110) if self.rng.chance(70) => {
+                *client = Client { instance: client.instance, ..Client::default() }
+            }
+            _ => {}
+        }
+    }
+
+    fn advance(&mut self) -> Value {
+        let ms = self.rng.weighted(&[(10, 0), (10, 500), (8, 1_500), (6, 4_999), (3, 9_000), (2, 20_000), (1, 46_000)]);
+        json!({"op": "advance", "ms": ms})
+    }
+}
+
+impl History for Consumer {
+    fn next(&mut self) -> Option<Value> {
+        self.started += 1;
+        if self.started > self.steps {
+            return None;
+        }
+        Some(match self.started {
+            1 => self.config(),
+            2 => self.topics.command(),
+            _ => match self.rng.below(100) {
+                0..35 if self.with_classic => self.classic_member(),
+                35..37 if self.with_classic => self.stranger(),
+                0..60 => self.heartbeat(),
+                60..75 => self.advance(),
+                75..82 => self.commit(),
+                82..86 => self.fetch(),
+                86..92 => self.look(),
+                _ => self.administer(),
+            },
+        })
+    }
+
+    fn observe(&mut self, command: &Value, answer: &Value) {
+        if command["op"] == "request" {
+            if answer["response"].is_null() {
+                let id = command["id"].as_str().unwrap_or_default().to_owned();
+                self.open.insert(id, command.clone());
+            } else {
+                self.learn(command, &answer["response"]);
+            }
+        }
+        for late in answer["completed"].as_array().into_iter().flatten() {
+            if let Some(request) = late["id"].as_str().and_then(|id| self.open.remove(id)) {
+                self.learn(&request, &late["response"]);
+            }
+        }
+    }
+}
+
+/// Version 3 of a consumer's subscription, which owns partitions of `orders`.
+fn subscription(names: &[&str], owned: &[i32], generation: i32) -> Vec<u8> {
+    let mut bytes = vec![0, 3];
+    let text = |bytes: &mut Vec<u8>, text: &str| {
+        bytes.extend((text.len() as i16).to_be_bytes());
+        bytes.extend(text.as_bytes());
+    };
+    bytes.extend((names.len() as i32).to_be_bytes());
+    names.iter().for_each(|name| text(&mut bytes, name));
+    bytes.extend((-1i32).to_be_bytes());
+    if owned.is_empty() {
+        bytes.extend(0i32.to_be_bytes());
+    } else {
+        bytes.extend(1i32.to_be_bytes());
+        text(&mut bytes, "orders");
+        bytes.extend((owned.len() as i32).to_be_bytes());
+        owned.iter().for_each(|partition| bytes.extend(partition.to_be_bytes()));
+    }
+    bytes.extend(generation.to_be_bytes());
+    bytes.extend((-1i16).to_be_bytes());
+    bytes
+}

@@ -1,0 +1,156 @@
+//! What may differ from Kafka 4.4, and why. Everything else is a defect of ours.
+
+use serde_json::Value;
+
+use super::compare::{self, Difference};
+use super::session::Session;
+
+/// What a difference means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    Defect,
+    /// Wanted, and without consequences for what follows.
+    Tolerated(&'static str),
+    /// Wanted or open to choice, and the two coordinators are in different states from here on.
+    Parts(&'static str),
+}
+
+/// Judges a difference in the answers to one command.
+pub fn judge(found: &Difference, command: &Value, kafka: &Value, ours: &mut Session) -> Verdict {
+    if found.at.starts_with("timers.sync-") && found.ours.is_null() && is_replacement(command, kafka) {
+        return Verdict::Parts("decision 22: a replaced member that has not synced causes no rebalance");
+    }
+    if let Some(timer) = found.at.strip_prefix("timers.") {
+        return judge_timer(timer, found, ours);
+    }
+    if found.at == "completed" {
+        return judge_completed(found);
+    }
+    if found.at.ends_with(".leader") && [&found.kafka, &found.ours].iter().all(|leader| names_a_member(leader)) {
+        return Verdict::Parts("C M-8: which member leads next is not specified");
+    }
+    if found.at.ends_with(".topologyDescriptionRequired") && found.ours == true {
+        return Verdict::Tolerated("decision 15: topology descriptions are built in");
+    }
+    if command["api"] == 68 && kafka["response"]["errorCode"] == -1 && found.ours == 14 {
+        return Verdict::Parts(
+            "a classic group in its first join phase makes Kafka's upgrade fail without a reason; here one is to try again",
+        );
+    }
+    if found.at == "records" && ours.has_restarted() && resolves(&found.ours) && !resolves(&found.kafka) {
+        return Verdict::Parts(
+            "C K-35: after a restart expressions are resolved anew, with Kafka only if topics were made since",
+        );
+    }
+    if command["op"] == "advance" && found.at.starts_with("records[") && found.at.ends_with(".key.memberId") {
+        return Verdict::Parts("timers of one moment fire in the order of a hash table after a restart");
+    }
+    if let Some(why) = judge_consumer(found, command) {
+        return Verdict::Parts(why);
+    }
+    if command["api"] == 88 && kafka["response"]["errorCode"] == -1 {
+        return Verdict::Parts("decision 11: endpoints while the topology is unresolved");
+    }
+    if found.at == "response.endpointInformationEpoch" {
+        return Verdict::Tolerated("decision 27: the endpoint epoch moves with every change of what members run");
+    }
+    let no_list = found.kafka.is_null() || found.ours.is_null() || command["version"] == 0;
+    if found.at.starts_with("response.partitionsByUserEndpoint") && no_list {
+        return Verdict::Tolerated("decision 27: the list is sent whenever it changed, merged for version 0");
+    }
+    let internal = [".stateChangelogTopics", ".repartitionSourceTopics"].iter().any(|list| found.at.contains(list));
+    if internal && found.at.ends_with(".partitions") && command["api"] == 89 {
+        return Verdict::Tolerated("S 9.1: Kafka shows the resolved counts once a record was written after them");
+    }
+    if found.at.ends_with(".response.memberId") && found.ours == "" && is_unloaded(&found.kafka, kafka) {
+        return Verdict::Tolerated(
+            "C T-5: the runtime answers what an unloaded shard leaves open, and knows no member ids",
+        );
+    }
+    Verdict::Defect
+}
+
+/// What makes the two different though no answer has shown it yet.
+pub fn parts_unseen(command: &Value, kafka: &Value, ours: &mut Session) -> Option<&'static str> {
+    let group_id = command["body"]["groupId"].as_str().unwrap_or_default();
+    let fails = command["api"] == 11 && kafka["response"]["errorCode"].as_i64().unwrap_or(0) != 0;
+    (fails && ours.is_empty_of_another_kind(group_id)).then_some(
+        "a classic join that fails makes Kafka forget an empty group of another kind, in memory only; here it stays",
+    )
+}
+
+/// Free choices in consumer groups, and corners of the change between classic and consumer groups.
+fn judge_consumer(found: &Difference, command: &Value) -> Option<&'static str> {
+    if command["api"] == 68 && command["body"]["serverAssignor"].is_string() && found.at == "records" {
+        return Some("decision 19: which assignor is preferred when the votes are even");
+    }
+    if command["api"] == 11 && found.at == "response.generationId" && found.kafka == 0 {
+        return Some(
+            "open: a classic join that takes over the last consumer member converts the group before it gets a target",
+        );
+    }
+    None
+}
+
+/// Whether a static member came back and was answered at once.
+fn is_replacement(command: &Value, kafka: &Value) -> bool {
+    let body = &command["body"];
+    command["api"] == 11
+        && body["memberId"].as_str().unwrap_or_default().is_empty()
+        && body["groupInstanceId"].is_string()
+        && kafka["response"]["errorCode"] == 0
+}
+
+/// Whether the open request of this member was answered with NOT_COORDINATOR.
+fn is_unloaded(member_id: &Value, kafka: &Value) -> bool {
+    let mut late = kafka["completed"].as_array().into_iter().flatten();
+    late.any(|late| late["response"]["memberId"] == *member_id && late["response"]["errorCode"] == 16)
+}
+
+/// Kafka leaves timers of members behind that are gone; they fire without effect.
+fn judge_timer(timer: &str, found: &Difference, ours: &mut Session) -> Verdict {
+    let of_members = ["heartbeat-", "session-timeout-", "rebalance-timeout-", "join-", "sync-"];
+    if of_members.iter().any(|kind| timer.starts_with(kind)) && found.ours.is_null() && !ours.knows_member_of(timer) {
+        return Verdict::Tolerated("timers of members that are gone are cancelled");
+    }
+    if timer.starts_with("rebalance-timeout-") && found.ours.is_null() {
+        return Verdict::Tolerated("a rebalance timer that Kafka leaves behind finds the member in another epoch");
+    }
+    if timer.starts_with("heartbeat-") && found.ours.is_null() && !ours.is_classic_timer(timer) {
+        return Verdict::Tolerated("classic timers that Kafka leaves behind find no classic group");
+    }
+    if ["sync-", "join-"].iter().any(|kind| timer.starts_with(kind)) && !ours.is_classic_timer(timer) {
+        return Verdict::Parts("open: timers of classic members in consumer groups that Kafka leaves behind");
+    }
+    if timer.starts_with("session-timeout-") && found.ours.is_null() && ours.is_classic_timer(timer) {
+        return Verdict::Tolerated(
+            "an upgrade that fails leaves session timers behind in Kafka, which find no consumer group",
+        );
+    }
+    Verdict::Defect
+}
+
+/// Answers of ours to requests that Kafka never answers.
+fn judge_completed(found: &Difference) -> Verdict {
+    let ids = |value: &Value| -> Vec<Value> {
+        value.as_array().into_iter().flatten().map(|late| late["id"].clone()).collect()
+    };
+    let (kafka, ours) = (ids(&found.kafka), ids(&found.ours));
+    let more = found.ours.as_array().into_iter().flatten().filter(|late| !kafka.contains(&late["id"]));
+    let mut codes = more.map(|late| late["response"]["errorCode"].as_i64());
+    let all_kept = kafka.iter().all(|id| ours.contains(id));
+    if all_kept && codes.all(|code| matches!(code, Some(25 | 27))) {
+        return Verdict::Tolerated("decision 21: open requests of members that are gone or ask again are answered");
+    }
+    Verdict::Defect
+}
+
+/// Whether records say what a regular expression matches.
+fn resolves(records: &Value) -> bool {
+    let mut records = records.as_array().into_iter().flatten();
+    records.any(|record| record["type"] == compare::RESOLVED_REGEX && !record["value"].is_null())
+}
+
+fn names_a_member(leader: &Value) -> bool {
+    leader.as_str().is_some_and(|leader| !leader.is_empty())
+}
