@@ -62,8 +62,8 @@ SMOKE = ("segmentio",)
 
 HEAD = """# Conformance
 
-Suites of other projects, unmodified, against Millstream: passed / failed / skipped. Made by `conformance/run.py`, which says what is
-needed and what is left out. Where Kafka's number says "not measured", the harness has none.
+Suites of other projects, unmodified, against Millstream: passed / failed / skipped, of the last run of each. `conformance/run.py` runs
+them, says what is needed and what is left out, and keeps the table. Where Kafka's number says "not measured", the harness has none.
 
 | Suite | What it is | Apache Kafka 4.4 | Millstream |
 |---|---|---|---|
