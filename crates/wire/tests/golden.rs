@@ -39,7 +39,7 @@ wire::for_each_message!(round_trips);
 #[test]
 fn all_vectors_round_trip() {
     let vectors = vectors();
-    assert_eq!(vectors.len(), 4152 + 85);
+    assert_eq!(vectors.len(), 4152 + 91);
     let mut failures = Vec::new();
     for vector in &vectors {
         let Some(round_trip) = by_name(&vector.name) else {

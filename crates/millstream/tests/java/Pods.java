@@ -58,6 +58,8 @@ public class Pods {
         Pod(String topic, String protocol, String instance, Owners owners) {
             this.owners = owners;
             config.putAll(Map.of("bootstrap.servers", bootstrap, "group.id", topic, "group.protocol", protocol, "auto.offset.reset", "earliest", "enable.auto.commit", false, "max.poll.records", 20));
+            // A client that starts anew with its bootstrap servers forgets all topics for a moment, and a leader that does rebalances the group.
+            config.put("metadata.recovery.strategy", "none");
             if (instance != null) config.put("group.instance.id", instance);
             if (protocol.equals("classic")) {
                 config.put("partition.assignment.strategy", CooperativeStickyAssignor.class.getName());
