@@ -1,6 +1,6 @@
-"""The two brokers that benchmarks compare: Millstream, and Apache Kafka 4.4 from the harness. Each on a free port of loopback, with
-its default settings, on data of its own; the binary is MILLSTREAM or target/release/millstream, the harness is HARNESS or beside the
-checkout."""
+"""The two brokers that benchmarks compare: Millstream, and Apache Kafka 4.4 from the harness. Each on a free port of loopback, on
+data of its own, with its default settings but for those that are given to Millstream; the binary is MILLSTREAM or
+target/release/millstream, the harness is HARNESS or beside the checkout."""
 
 import os
 import pathlib
@@ -32,10 +32,11 @@ def free_port():
 class Millstream:
     name = "Millstream"
 
-    def __init__(self, folder):
+    def __init__(self, folder, *settings):
         self.port = free_port()
         log = open(pathlib.Path(folder) / "millstream.log", "w")
         command = [BINARY, "serve", "--listen", f"localhost:{self.port}", "--data-dir", pathlib.Path(folder) / "data"]
+        command += [word for setting in settings for word in ("--set", setting)]
         self.process = subprocess.Popen(command, stdout=log, stderr=log)
         self.pid = self.process.pid
         wait_for(self.port)

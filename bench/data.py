@@ -15,70 +15,18 @@ import itertools
 import os
 import pathlib
 import re
-import shutil
-import signal
-import socket
 import subprocess
 import sys
 import tempfile
-import time
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
-HARNESS = pathlib.Path(os.environ.get("HARNESS", ROOT.parent / "shared" / "harness"))
-BINARY = pathlib.Path(os.environ.get("MILLSTREAM", ROOT / "target" / "release" / "millstream"))
+from brokers import HARNESS, Kafka, Millstream, require
+
 TICKS = os.sysconf("SC_CLK_TCK")
 
 
-def free_port():
-    # The reference broker takes the port after its own too.
-    while True:
-        with socket.socket() as a, socket.socket() as b:
-            a.bind(("127.0.0.1", 0))
-            port = a.getsockname()[1]
-            try:
-                b.bind(("127.0.0.1", port + 1))
-                return port
-            except OSError:
-                continue
-
-
-def wait_for(port, process=None):
-    for _ in range(600):
-        with socket.socket() as s:
-            if s.connect_ex(("127.0.0.1", port)) == 0:
-                return
-        if process and process.poll() is not None:
-            break
-        time.sleep(0.2)
-    sys.exit("a broker did not come up")
-
-
-class Broker:
-    """Kafka if `policy` is None."""
-
-    def __init__(self, policy):
-        self.policy, self.port = policy, free_port()
-        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="data-path-"))
-        if policy is None:
-            out = subprocess.run([HARNESS / "kafka.sh", "start", self.folder, str(self.port)], check=True, capture_output=True, text=True)
-            self.pid, self.process = int(out.stdout.split()[-1]), None
-        else:
-            command = [BINARY, "serve", "--listen", f"localhost:{self.port}", "--data-dir", self.folder / "data", "--set", f"log.flush.policy={policy}"]
-            self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-            self.pid = self.process.pid
-        wait_for(self.port, self.process)
-
-    def cpu_seconds(self):
-        fields = pathlib.Path(f"/proc/{self.pid}/stat").read_text().rsplit(")", 1)[1].split()
-        return (int(fields[11]) + int(fields[12])) / TICKS
-
-    def stop(self):
-        if self.process is None:
-            subprocess.run([HARNESS / "kafka.sh", "stop", self.folder], check=False)
-        else:
-            self.process.send_signal(signal.SIGTERM)
-            self.process.wait(timeout=60)
-        shutil.rmtree(self.folder, ignore_errors=True)
+def cpu_seconds(broker):
+    fields = pathlib.Path(f"/proc/{broker.pid}/stat").read_text().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / TICKS
 
 
 class Tools:
@@ -103,16 +51,16 @@ def measure(tools, broker, case, megabytes):
     count = max(1000, megabytes * 1_000_000 // size)
     bootstrap = f"localhost:{broker.port}"
     tools.topic(broker, topic, partitions)
-    before = broker.cpu_seconds()
+    before = cpu_seconds(broker)
     props = [f"bootstrap.servers={bootstrap}", f"acks={acks}", f"compression.type={compression}", "batch.size=65536", "linger.ms=5"]
     out = tools.run("ProducerPerformance", "--topic", topic, "--num-records", count, "--record-size", size, "--throughput", -1, "--producer-props", *props)
-    produced = broker.cpu_seconds() - before
+    produced = cpu_seconds(broker) - before
     last = [line for line in out.splitlines() if "records/sec" in line][-1]
     rate = float(re.search(r"\(([\d.]+) MB/sec\)", last).group(1))
     median = float((re.search(r"([\d.]+) ms 50th", last) or re.search(r"([\d.]+) ms avg", last)).group(1))
-    before = broker.cpu_seconds()
+    before = cpu_seconds(broker)
     out = tools.run("ConsumerPerformance", "--bootstrap-server", bootstrap, "--topic", topic, "--num-records", count, "--hide-header", "--timeout", 60000)
-    consumed = broker.cpu_seconds() - before
+    consumed = cpu_seconds(broker) - before
     fields = [field.strip() for field in out.strip().splitlines()[-1].split(",")]
     gigabytes = count * size / 1e9
     return rate, produced / gigabytes, median, float(fields[3]), consumed / gigabytes
@@ -134,16 +82,18 @@ def main():
     options = parser.parse_args()
     sizes, partitions, compressions = ([1024], [1], ["none"]) if options.quick else ([100, 1024], [1, 100], ["none", "lz4"])
     cases = list(itertools.product(["1", "all"], sizes, partitions, compressions))
+    require("java", "mvn")
     tools = Tools()
     print(f"{options.megabytes} MB per case, {os.cpu_count()} CPUs, load {os.getloadavg()[0]:.1f}; ratios are Millstream : Kafka\n", flush=True)
     names = [(None, "Kafka")] + [(policy, f"Millstream, {policy}") for policy in options.policies.split(",")]
     results = {}
     for policy, name in names:
-        broker = Broker(policy)
-        try:
-            results[name] = {case: measure(tools, broker, case, options.megabytes) for case in cases}, latency(tools, broker)
-        finally:
-            broker.stop()
+        with tempfile.TemporaryDirectory(prefix="data-path-") as folder:
+            broker = Millstream(folder, f"log.flush.policy={policy}") if policy else Kafka(folder)
+            try:
+                results[name] = {case: measure(tools, broker, case, options.megabytes) for case in cases}, latency(tools, broker)
+            finally:
+                broker.stop()
         print(f"{name}: done, load {os.getloadavg()[0]:.1f}", file=sys.stderr, flush=True)
     print("| broker | acks | bytes | partitions | compression | produce MB/s | CPU s/GB | median ms | consume MB/s | CPU s/GB |")
     print("|---|---|---|---|---|---|---|---|---|---|")

@@ -35,6 +35,23 @@ impl Rng {
         self.below(1000) < per_mille
     }
 
+    /// True in `percent` of 100 cases.
+    pub fn percent(&mut self, percent: u64) -> bool {
+        self.below(100) < percent
+    }
+
+    /// One of the choices, of which there is at least one, each as likely as its weight says.
+    pub fn weighted<T: Clone>(&mut self, choices: &[(u64, T)]) -> T {
+        let mut at = self.below(choices.iter().map(|(weight, _)| weight).sum());
+        for (weight, choice) in choices {
+            if at < *weight {
+                return choice.clone();
+            }
+            at -= weight;
+        }
+        choices[0].1.clone()
+    }
+
     /// One of `choices`, of which there is at least one.
     pub fn pick<T: Copy>(&mut self, choices: &[T]) -> T {
         choices[self.index(choices.len())]

@@ -22,7 +22,6 @@ pub mod laws;
 mod log;
 pub mod process;
 pub mod referee;
-pub mod rng;
 pub mod schema;
 mod session;
 pub mod settings;

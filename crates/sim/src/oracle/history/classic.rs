@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Value, json};
 
 use crate::oracle::duel::History;
-use crate::oracle::rng::Rng;
+use crate::rng::Rng;
 
 const GROUPS: [&str; 2] = ["ga", "gb"];
 const INSTANCES: [&str; 3] = ["i1", "i2", ""];
@@ -55,7 +55,7 @@ impl Classic {
     fn request(&mut self, api: i16, version: i16, body: Value) -> Value {
         self.requests += 1;
         let id = format!("r{}", self.requests);
-        let client = *self.rng.pick(&["client", "client", "c2"]);
+        let client = self.rng.pick(&["client", "client", "c2"]);
         json!({"op": "request", "api": api, "version": version, "id": id, "clientId": client, "body": body})
     }
 
@@ -69,18 +69,18 @@ impl Classic {
         let recent = &model.ids[model.ids.len().saturating_sub(5)..];
         match recent {
             [] => "nobody".to_owned(),
-            _ if self.rng.chance(3) => "nobody".to_owned(),
-            recent => self.rng.pick(recent).clone(),
+            _ if self.rng.percent(3) => "nobody".to_owned(),
+            recent => recent[self.rng.index(recent.len())].clone(),
         }
     }
 
     /// The instance of a member, mostly the right one.
     fn instance_of(&mut self, group: &str, member: &str) -> Value {
-        if self.rng.chance(4) {
-            return json!(*self.rng.pick(&INSTANCES));
+        if self.rng.percent(4) {
+            return json!(self.rng.pick(&INSTANCES));
         }
         match self.groups[group].instances.get(member) {
-            Some(instance) if self.rng.chance(70) => json!(instance),
+            Some(instance) if self.rng.percent(70) => json!(instance),
             _ => Value::Null,
         }
     }
@@ -97,7 +97,7 @@ impl Classic {
         let mut instance = Value::Null;
         match self.rng.below(10) {
             0..2 => {}
-            2..5 if version >= 5 => instance = json!(*self.rng.pick(&INSTANCES)),
+            2..5 if version >= 5 => instance = json!(self.rng.pick(&INSTANCES)),
             _ => {
                 member = self.some_id(group);
                 if version >= 5 {
@@ -105,7 +105,7 @@ impl Classic {
                 }
             }
         }
-        let names = *self.rng.pick(&PROTOCOLS);
+        let names = self.rng.pick(&PROTOCOLS);
         let protocols: Vec<Value> = names
             .iter()
             .map(|name| {
@@ -123,7 +123,7 @@ impl Classic {
             "memberId": member,
             "protocolType": kind,
             "sessionTimeoutMs": session_ms,
-            "protocols": if self.rng.chance(2) { json!([]) } else { json!(protocols) },
+            "protocols": if self.rng.percent(2) { json!([]) } else { json!(protocols) },
         });
         if version >= 1 {
             body["rebalanceTimeoutMs"] = self.rng.weighted(&[(6, 20_000), (3, 5_000), (1, 60_000), (1, 100)]).into();
@@ -138,11 +138,11 @@ impl Classic {
         let group = self.group();
         let version = self.rng.weighted(&[(1, 0), (3, 3), (1, 4), (5, 5)]);
         let leader = self.groups[group].leader.clone();
-        let member = if self.rng.chance(40) && !leader.is_empty() { leader } else { self.some_id(group) };
+        let member = if self.rng.percent(40) && !leader.is_empty() { leader } else { self.some_id(group) };
         let mut shares = Vec::new();
         for member in self.groups[group].members.clone() {
-            if self.rng.chance(85) {
-                let assignment = *self.rng.pick(&["AQ==", "AgI=", ""]);
+            if self.rng.percent(85) {
+                let assignment = self.rng.pick(&["AQ==", "AgI=", ""]);
                 shares.push(json!({"memberId": member, "assignment": assignment}));
             }
         }
@@ -182,9 +182,9 @@ impl Classic {
         }
         let mut members = Vec::new();
         for _ in 0..self.rng.weighted(&[(1, 0), (10, 1), (4, 2), (1, 4)]) {
-            let member = if self.rng.chance(25) { String::new() } else { self.some_id(group) };
+            let member = if self.rng.percent(25) { String::new() } else { self.some_id(group) };
             let instance =
-                if member.is_empty() { json!(*self.rng.pick(&INSTANCES)) } else { self.instance_of(group, &member) };
+                if member.is_empty() { json!(self.rng.pick(&INSTANCES)) } else { self.instance_of(group, &member) };
             members.push(json!({"memberId": member, "groupInstanceId": instance}));
         }
         self.request(13, version, json!({"groupId": group, "members": members}))
@@ -193,12 +193,12 @@ impl Classic {
     fn partitions(&mut self, partition: impl Fn(&mut Rng, u64) -> Value) -> Vec<(Value, Vec<Value>)> {
         let mut topics = Vec::new();
         for (name, _, count) in TOPICS {
-            if self.rng.chance(60) {
-                let some = (0..u64::from(count) + u64::from(self.rng.chance(5))).map(|p| partition(&mut self.rng, p));
+            if self.rng.percent(60) {
+                let some = (0..u64::from(count) + u64::from(self.rng.percent(5))).map(|p| partition(&mut self.rng, p));
                 topics.push((json!(name), some.collect()));
             }
         }
-        if self.rng.chance(3) {
+        if self.rng.percent(3) {
             let unknown = partition(&mut self.rng, 0);
             topics.push((json!("nothing"), vec![unknown]));
         }
@@ -211,7 +211,7 @@ impl Classic {
             true => self.rng.weighted(&[(1, 2), (3, 3), (3, 5)]),
             false => self.rng.weighted(&[(1, 2), (1, 6), (2, 7), (2, 8), (5, 9)]),
         };
-        let member = if self.rng.chance(30) { String::new() } else { self.some_id(group) };
+        let member = if self.rng.percent(30) { String::new() } else { self.some_id(group) };
         let generation = if member.is_empty() { -1 } else { self.generation(group) };
         let with_epoch = if transactional { version >= 2 } else { version >= 6 };
         let topics = self.partitions(|rng, partition| {
@@ -252,14 +252,14 @@ impl Classic {
         let topics = self.partitions(|_, partition| json!(partition));
         let topics: Vec<Value> =
             topics.into_iter().map(|(name, indexes)| json!({"name": name, "partitionIndexes": indexes})).collect();
-        let topics = if version >= 2 && self.rng.chance(40) { Value::Null } else { json!(topics) };
+        let topics = if version >= 2 && self.rng.percent(40) { Value::Null } else { json!(topics) };
         let mut body = if version >= 8 {
             json!({"groups": [{"groupId": group, "topics": topics}]})
         } else {
             json!({"groupId": group, "topics": topics})
         };
         if version >= 7 {
-            body["requireStable"] = self.rng.chance(50).into();
+            body["requireStable"] = self.rng.percent(50).into();
         }
         self.request(9, version, body)
     }
@@ -290,9 +290,9 @@ impl Classic {
                     .collect();
                 self.request(47, 0, json!({"groupId": group, "topics": topics}))
             }
-            9 => json!({"op": "restart", "compacted": self.rng.chance(30)}),
+            9 => json!({"op": "restart", "compacted": self.rng.percent(30)}),
             _ => {
-                let commit = self.rng.chance(70);
+                let commit = self.rng.percent(70);
                 let producer = self.rng.weighted(&[(3, 7), (1, 8)]);
                 json!({"op": "txnMarker", "producerId": producer, "producerEpoch": 0, "commit": commit})
             }

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::topics::Topics;
 use crate::oracle::codec;
 use crate::oracle::duel::History;
-use crate::oracle::rng::Rng;
+use crate::rng::Rng;
 
 const GROUP: &str = "kg";
 const MEMBERS: [&str; 5] = ["k1", "k2", "k3", "k4", "k5"];
@@ -48,7 +48,7 @@ impl Consumer {
     pub fn new(seed: u64, steps: usize, with_classic: bool) -> Consumer {
         let mut rng = Rng::new(seed);
         let mut client = |id: &&'static str| {
-            let instance = rng.chance(35).then(|| *rng.pick(&INSTANCES));
+            let instance = rng.percent(35).then(|| rng.pick(&INSTANCES));
             (*id, Client { instance, ..Client::default() })
         };
         let clients = MEMBERS.iter().map(&mut client).collect();
@@ -87,7 +87,7 @@ impl Consumer {
     }
 
     fn heartbeat(&mut self) -> Value {
-        let id = *self.rng.pick(&MEMBERS);
+        let id = self.rng.pick(&MEMBERS);
         let client = self.clients[id].clone();
         let epoch = self.rng.weighted(&[
             (78, client.epoch),
@@ -103,11 +103,11 @@ impl Consumer {
             body["topicPartitions"] = json!([]);
             body["rebalanceTimeoutMs"] = self.rng.weighted(&[(1, 3_000), (2, 30_000), (1, 7_001)]).into();
             self.subscribe(&mut body, version);
-            if body.get("subscribedTopicNames").is_none() && self.rng.chance(90) {
+            if body.get("subscribedTopicNames").is_none() && self.rng.percent(90) {
                 body["subscribedTopicNames"] = json!(["orders"]);
             }
         } else {
-            if self.rng.chance(8) {
+            if self.rng.percent(8) {
                 self.subscribe(&mut body, version);
             }
             match self.rng.below(10) {
@@ -120,15 +120,15 @@ impl Consumer {
                 body.as_object_mut().map(|body| body.remove("topicPartitions"));
             }
         }
-        if self.rng.chance(5) {
+        if self.rng.percent(5) {
             body["serverAssignor"] = self.rng.weighted(&[(4, "range"), (4, "uniform"), (1, "nobody")]).into();
         }
-        if self.rng.chance(5) {
+        if self.rng.percent(5) {
             body["rackId"] = self.rng.weighted(&[(4, "r1"), (2, "r2"), (1, "")]).into();
         }
         // A member that changes its instance in place loses its target in Kafka.
         let instance =
-            if epoch != 0 && self.rng.chance(3) { Some(*self.rng.pick(&INSTANCES)) } else { client.instance };
+            if epoch != 0 && self.rng.percent(3) { Some(self.rng.pick(&INSTANCES)) } else { client.instance };
         if let Some(instance) = instance {
             body["instanceId"] = instance.into();
         }
@@ -136,11 +136,11 @@ impl Consumer {
     }
 
     fn subscribe(&mut self, body: &mut Value, version: i16) {
-        if self.rng.chance(75) {
-            let names: Vec<&str> = NAMES.into_iter().filter(|_| self.rng.chance(60)).collect();
+        if self.rng.percent(75) {
+            let names: Vec<&str> = NAMES.into_iter().filter(|_| self.rng.percent(60)).collect();
             body["subscribedTopicNames"] = json!(names);
         }
-        if version >= 1 && self.rng.chance(30) {
+        if version >= 1 && self.rng.percent(30) {
             let regex =
                 self.rng.weighted(&[(3, ""), (4, REGEXES[0]), (4, REGEXES[1]), (2, REGEXES[2]), (1, REGEXES[3])]);
             body["subscribedTopicRegex"] = regex.into();
@@ -149,7 +149,7 @@ impl Consumer {
 
     fn classic_client(&mut self) -> ClassicClient {
         match self.classic.len() as u64 {
-            0 => ClassicClient { id: (*self.rng.pick(&MEMBERS)).to_owned(), generation: 2, instance: None },
+            0 => ClassicClient { id: self.rng.pick(&MEMBERS).to_owned(), generation: 2, instance: None },
             n => self.classic[self.rng.below(n) as usize].clone(),
         }
     }
@@ -165,22 +165,22 @@ impl Consumer {
 
     fn join(&mut self) -> Value {
         let known = self.classic_client();
-        let is_new = self.rng.chance(40);
+        let is_new = self.rng.percent(40);
         let id = if is_new { String::new() } else { known.id };
         let instance =
-            if is_new { self.rng.chance(30).then(|| (*self.rng.pick(&INSTANCES)).to_owned()) } else { known.instance };
-        let version = if instance.is_some() || self.rng.chance(20) { 9 } else { self.rng.weighted(&[(4, 3), (1, 9)]) };
-        let mut names: Vec<&str> = NAMES.into_iter().filter(|_| self.rng.chance(50)).collect();
+            if is_new { self.rng.percent(30).then(|| self.rng.pick(&INSTANCES).to_owned()) } else { known.instance };
+        let version = if instance.is_some() || self.rng.percent(20) { 9 } else { self.rng.weighted(&[(4, 3), (1, 9)]) };
+        let mut names: Vec<&str> = NAMES.into_iter().filter(|_| self.rng.percent(50)).collect();
         if names.is_empty() {
             names.push("orders");
         }
-        let owned: Vec<i32> = (0..3).filter(|_| self.rng.chance(33)).collect();
-        let metadata = match self.rng.chance(3) {
+        let owned: Vec<i32> = (0..3).filter(|_| self.rng.percent(33)).collect();
+        let metadata = match self.rng.percent(3) {
             true => "AQI=".to_owned(),
             false => codec::bytes_text(&subscription(&names, &owned, known.generation as i32)),
         };
         let mut protocols = vec![json!({"name": "range", "metadata": metadata})];
-        if self.rng.chance(20) {
+        if self.rng.percent(20) {
             protocols.push(json!({"name": "rr", "metadata": metadata}));
         }
         let spread = self.rng.below(900);
@@ -195,7 +195,7 @@ impl Consumer {
     fn sync(&mut self) -> Value {
         let client = self.classic_client();
         let generation = self.rng.weighted(&[(9, client.generation), (1, client.generation + 1)]);
-        let shares: Vec<Value> = match self.rng.chance(50) {
+        let shares: Vec<Value> = match self.rng.percent(50) {
             true => vec![json!({"memberId": client.id, "assignment": "AAAAAAABAAZvcmRlcnMAAAABAAAAAP////8="})],
             false => vec![],
         };
@@ -211,7 +211,7 @@ impl Consumer {
         let client = self.classic_client();
         let generation = self.rng.weighted(&[(12, client.generation), (1, client.generation - 1)]);
         let mut body = json!({"groupId": GROUP, "memberId": client.id, "generationId": generation});
-        if client.instance.is_some() && self.rng.chance(90) {
+        if client.instance.is_some() && self.rng.percent(90) {
             body["groupInstanceId"] = json!(client.instance);
         }
         self.request(12, 4, body)
@@ -219,22 +219,22 @@ impl Consumer {
 
     fn leave(&mut self) -> Value {
         let client = self.classic_client();
-        let by_instance = client.instance.is_some() && self.rng.chance(50);
+        let by_instance = client.instance.is_some() && self.rng.percent(50);
         let id = if by_instance { String::new() } else { client.id };
-        let instance = if by_instance || self.rng.chance(30) { client.instance } else { None };
+        let instance = if by_instance || self.rng.percent(30) { client.instance } else { None };
         self.request(13, 5, json!({"groupId": GROUP, "members": [{"memberId": id, "groupInstanceId": instance}]}))
     }
 
     /// Who commits and fetches: an id with its epoch or generation.
     fn identity(&mut self) -> (String, i64) {
-        if self.with_classic && self.rng.chance(30) {
+        if self.with_classic && self.rng.percent(30) {
             let client = self.classic_client();
             return (client.id, client.generation);
         }
-        if self.rng.chance(15) {
+        if self.rng.percent(15) {
             return (String::new(), -1);
         }
-        let id = *self.rng.pick(&MEMBERS);
+        let id = self.rng.pick(&MEMBERS);
         let epoch = self.clients[id].epoch;
         (id.to_owned(), self.rng.weighted(&[(6, epoch), (2, epoch - 1), (1, epoch + 1), (1, -1)]))
     }
@@ -242,9 +242,9 @@ impl Consumer {
     fn commit(&mut self) -> Value {
         let (member, epoch) = self.identity();
         let version = self.rng.weighted(&[(1, 7), (2, 8), (4, 9)]);
-        let topic = *self.rng.pick(&NAMES);
+        let topic = self.rng.pick(&NAMES);
         let partitions: Vec<Value> = (0..3)
-            .filter(|_| self.rng.chance(50))
+            .filter(|_| self.rng.percent(50))
             .map(|p| json!({"partitionIndex": p, "committedOffset": p + 5}))
             .collect();
         self.request(
@@ -259,11 +259,11 @@ impl Consumer {
         let (member, epoch) = self.identity();
         let version = self.rng.weighted(&[(1, 8), (3, 9)]);
         let mut group = json!({"groupId": GROUP, "topics": null});
-        if version >= 9 && self.rng.chance(80) {
+        if version >= 9 && self.rng.percent(80) {
             group["memberEpoch"] = epoch.into();
             group["memberId"] = if member.is_empty() { Value::Null } else { json!(member) };
         }
-        let stable = self.rng.chance(50);
+        let stable = self.rng.percent(50);
         self.request(9, version, json!({"requireStable": stable, "groups": [group]}))
     }
 
@@ -278,7 +278,7 @@ impl Consumer {
 
     fn administer(&mut self) -> Value {
         match self.rng.below(10) {
-            0..3 => json!({"op": "restart", "compacted": self.rng.chance(50)}),
+            0..3 => json!({"op": "restart", "compacted": self.rng.percent(50)}),
             3..5 => {
                 let configs = self.rng.weighted(&[
                     (1, json!({})),
@@ -290,7 +290,7 @@ impl Consumer {
             }
             5 => self.request(42, 2, json!({"groupsNames": [GROUP]})),
             6..8 => {
-                let topic = *self.rng.pick(&NAMES);
+                let topic = self.rng.pick(&NAMES);
                 self.request(
                     47,
                     0,
@@ -354,7 +354,7 @@ impl Consumer {
                     client.assigned = Value::Null;
                 }
             }
-            Some(25 | 110) if self.rng.chance(70) => {
+            Some(25 | 110) if self.rng.percent(70) => {
                 *client = Client { instance: client.instance, ..Client::default() }
             }
             _ => {}

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::topics::Topics;
 use crate::oracle::duel::History;
-use crate::oracle::rng::Rng;
+use crate::rng::Rng;
 
 const GROUP: &str = "app";
 const PROCESSES: [&str; 3] = ["p1", "p2", "p3"];
@@ -53,10 +53,10 @@ impl Streams {
         for (name, partitions) in NAMES.into_iter().zip([3, 2, if variant == 1 { 3 } else { 2 }, 3]) {
             topics.put(name, partitions);
         }
-        let endpoints = rng.chance(20);
+        let endpoints = rng.percent(20);
         if !endpoints {
             for (name, percent) in [("cl", 30), ("r", 50), ("in", 15)] {
-                if rng.chance(percent) {
+                if rng.percent(percent) {
                     topics.remove(name);
                 }
             }
@@ -111,8 +111,8 @@ impl Streams {
         let id = format!("m{}", self.made);
         let client = Client {
             process: self.rng.weighted(&PROCESSES.map(|process| (1, process))),
-            instance: self.rng.chance(30).then(|| format!("i{}", self.made)),
-            endpoint: self.endpoints && self.rng.chance(60),
+            instance: self.rng.percent(30).then(|| format!("i{}", self.made)),
+            endpoint: self.endpoints && self.rng.percent(60),
             epoch: 0,
             endpoint_epoch: -1,
             given: None,
@@ -125,7 +125,7 @@ impl Streams {
 
     fn join(&mut self, id: &str) -> Value {
         let mut more = json!({
-            "rebalanceTimeoutMs": *self.rng.pick(&[5_000, 20_000, 60_000]),
+            "rebalanceTimeoutMs": self.rng.pick(&[5_000, 20_000, 60_000]),
             "topology": self.topology,
             "endpointInformationEpoch": self.clients[id].endpoint_epoch,
             "processId": self.clients[id].process,
@@ -136,11 +136,11 @@ impl Streams {
         if self.clients[id].endpoint {
             more["userEndpoint"] = json!({"host": format!("h-{id}"), "port": 9});
         }
-        if self.rng.chance(10) {
-            more["rackId"] = json!(*self.rng.pick(&["r1", "r2"]));
+        if self.rng.percent(10) {
+            more["rackId"] = json!(self.rng.pick(&["r1", "r2"]));
         }
-        if self.rng.chance(10) {
-            more["clientTags"] = json!([{"key": "zone", "value": *self.rng.pick(&["a", "b"])}]);
+        if self.rng.percent(10) {
+            more["clientTags"] = json!([{"key": "zone", "value": self.rng.pick(&["a", "b"])}]);
         }
         self.spoil(&mut more);
         if let Some(client) = self.clients.get_mut(id) {
@@ -175,12 +175,12 @@ impl Streams {
                 more[list] = given.map_or_else(|| json!([]), |given| given[list].clone());
             }
         };
-        if client.given.is_some() && (client.given != client.sent || self.rng.chance(20)) {
+        if client.given.is_some() && (client.given != client.sent || self.rng.percent(20)) {
             lists(&mut more, client.given.as_ref());
             if let Some(client) = self.clients.get_mut(id) {
                 client.sent.clone_from(&client.given);
             }
-        } else if self.rng.chance(5) {
+        } else if self.rng.percent(5) {
             lists(&mut more, None);
         }
         match self.rng.below(100) {
@@ -196,8 +196,8 @@ impl Streams {
             15 => more["shutdownApplication"] = json!(true),
             16..18 => {
                 lists(&mut more, None);
-                let subtopology = *self.rng.pick(&["0", "1", "7"]);
-                more["activeTasks"] = json!([{"subtopologyId": subtopology, "partitions": [*self.rng.pick(&[0, 9])]}]);
+                let subtopology = self.rng.pick(&["0", "1", "7"]);
+                more["activeTasks"] = json!([{"subtopologyId": subtopology, "partitions": [self.rng.pick(&[0, 9])]}]);
             }
             18 => more["processId"] = json!("p9"),
             19 => more["clientTags"] = json!([{"key": "zone", "value": "c"}]),
@@ -224,10 +224,10 @@ impl Streams {
     fn come_back(&mut self, old: &str) -> Value {
         let mut client = self.clients[old].clone();
         client.away = false;
-        if self.rng.chance(30) {
+        if self.rng.percent(30) {
             client.process = "p9";
         }
-        let id = if self.rng.chance(30) {
+        let id = if self.rng.percent(30) {
             old.to_owned()
         } else {
             self.made += 1;
@@ -243,24 +243,24 @@ impl Streams {
             clients.iter().filter(|(_, client)| client.away == away).map(|(id, _)| id.clone()).collect()
         };
         let (inside, away) = (of(false, &self.clients), of(true, &self.clients));
-        self.lost = self.rng.chance(6);
+        self.lost = self.rng.percent(6);
         let one = self.rng.below(100);
         if inside.is_empty() || (one < 10 && inside.len() < 5) {
             let id = self.new_client();
             return self.join(&id);
         }
-        let id = self.rng.pick(&inside).clone();
+        let id = inside[self.rng.index(inside.len())].clone();
         let is_static = self.clients[&id].instance.is_some();
         match one {
             10..15 if !is_static => self.join(&id),
             15..20 if !self.endpoints => self.leave(&id, -1),
             20..26 if is_static && !self.endpoints => self.leave(&id, -2),
             26..34 if !away.is_empty() => {
-                let old = self.rng.pick(&away).clone();
+                let old = away[self.rng.index(away.len())].clone();
                 self.come_back(&old)
             }
             34 => {
-                let body = json!({"groupId": GROUP, "memberId": "nobody", "memberEpoch": *self.rng.pick(&[3, -1])});
+                let body = json!({"groupId": GROUP, "memberId": "nobody", "memberEpoch": self.rng.pick(&[3, -1])});
                 self.request(88, 1, body)
             }
             _ => self.beat(&id),
@@ -278,10 +278,10 @@ impl Streams {
 
     fn offsets(&mut self) -> Value {
         let ids: Vec<String> = self.clients.keys().cloned().collect();
-        let (id, epoch) = match ids.is_empty() || self.rng.chance(20) {
+        let (id, epoch) = match ids.is_empty() || self.rng.percent(20) {
             true => (String::new(), -1),
             false => {
-                let id = self.rng.pick(&ids).clone();
+                let id = ids[self.rng.index(ids.len())].clone();
                 let epoch = self.clients[&id].epoch;
                 (id, self.rng.weighted(&[(6, epoch), (2, epoch - 1), (1, epoch + 1)]))
             }
@@ -294,7 +294,7 @@ impl Streams {
                     8,
                     9,
                     json!({"groupId": GROUP, "memberId": id, "generationIdOrMemberEpoch": epoch,
-                    "topics": [{"name": *self.rng.clone().pick(&NAMES), "partitions": partitions}]}),
+                    "topics": [{"name": self.rng.clone().pick(&NAMES), "partitions": partitions}]}),
                 )
             }
             6..9 => {
@@ -317,7 +317,7 @@ impl Streams {
 
     fn administer(&mut self) -> Value {
         match self.rng.below(10) {
-            0..3 => json!({"op": "restart", "compacted": self.rng.chance(50)}),
+            0..3 => json!({"op": "restart", "compacted": self.rng.percent(50)}),
             3..6 => {
                 let configs = self.rng.weighted(&[
                     (2, json!({})),

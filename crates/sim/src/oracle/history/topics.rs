@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use crate::oracle::codec;
-use crate::oracle::rng::Rng;
+use crate::rng::Rng;
 
 /// Topics with their ids and numbers of partitions; some may come and go.
 #[derive(Debug)]
@@ -57,7 +57,7 @@ impl Topics {
         let name = self.names[rng.below(self.names.len() as u64) as usize];
         match self.partitions(name) {
             0 => self.put(name, 2),
-            n if rng.chance(60) => self.put(name, n + 1),
+            n if rng.percent(60) => self.put(name, n + 1),
             _ => self.remove(name),
         }
         self.command()
