@@ -6,12 +6,14 @@
 //! writes nothing and refuses nothing costs a look at its reply. Time of day, order over all shards, keeping and
 //! wording are the server's.
 
+mod members;
 mod moves;
 mod observe;
 mod soft;
 
 use wire::KStr;
 
+pub(crate) use members::{Identity, MemberRecords, Roster};
 pub(crate) use moves::Shift;
 pub(crate) use observe::{Cause, Findings, observe, of_leave, settled};
 pub(crate) use soft::Soft;

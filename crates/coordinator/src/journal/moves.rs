@@ -1,6 +1,6 @@
 //! From what each member lost and gained to what moved from whom to whom.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use wire::KStr;
 
@@ -13,6 +13,22 @@ pub(crate) struct Shift {
     pub role: Role,
     pub lost: Vec<String>,
     pub gained: Vec<String>,
+}
+
+impl Shift {
+    /// From what a member had to what it has; none if that is the same.
+    pub fn between<T: Ord>(
+        member_id: &KStr,
+        role: Role,
+        had: &BTreeSet<T>,
+        has: &BTreeSet<T>,
+        name: impl Fn(&T) -> String,
+    ) -> Option<Shift> {
+        let lost: Vec<String> = had.difference(has).map(&name).collect();
+        let gained: Vec<String> = has.difference(had).map(&name).collect();
+        let changed = !lost.is_empty() || !gained.is_empty();
+        changed.then(|| Shift { member_id: member_id.clone(), role, lost, gained })
+    }
 }
 
 /// Tasks and partitions without an owner, and who had them last.

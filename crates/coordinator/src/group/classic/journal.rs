@@ -145,20 +145,16 @@ fn shifts(before: Option<&GroupMetadataValue>, after: &GroupMetadataValue) -> Ve
     };
     let mut old = before.map(|before| by_member(&before.members)).unwrap_or_default();
     let mut shifts = Vec::new();
-    let mut shift = |member_id: KStr, before: &BTreeSet<(KStr, i32)>, after: &BTreeSet<(KStr, i32)>| {
+    let mut shift = |member_id: &KStr, before: &BTreeSet<(KStr, i32)>, after: &BTreeSet<(KStr, i32)>| {
         let name = |(topic, partition): &(KStr, i32)| format!("{topic}-{partition}");
-        let lost: Vec<String> = before.difference(after).map(name).collect();
-        let gained: Vec<String> = after.difference(before).map(name).collect();
-        if !lost.is_empty() || !gained.is_empty() {
-            shifts.push(Shift { member_id, role: Role::Partition, lost, gained });
-        }
+        shifts.extend(Shift::between(member_id, Role::Partition, before, after, name));
     };
     for (member_id, now) in by_member(&after.members) {
         let then = old.remove(&member_id).unwrap_or_default();
-        shift(member_id, &then, &now);
+        shift(&member_id, &then, &now);
     }
     for (member_id, then) in old {
-        shift(member_id, &then, &BTreeSet::new());
+        shift(&member_id, &then, &BTreeSet::new());
     }
     shifts
 }

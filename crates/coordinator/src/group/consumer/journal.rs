@@ -10,7 +10,7 @@ use super::Group;
 use super::member::{AWAY_EPOCH, Wants};
 use crate::assign::PartitionSet;
 use crate::group::Group as AnyGroup;
-use crate::journal::{Cause, Findings, Kind, Role, Shift, Who};
+use crate::journal::{Cause, Findings, Identity, Kind, MemberRecords, Role, Roster, Shift, Who};
 use crate::record::Record;
 use crate::shard::Ctx;
 
@@ -18,12 +18,9 @@ use crate::shard::Ctx;
 #[derive(Default)]
 struct Written<'a> {
     epoch: Option<(i32, i64)>,
-    removed: Vec<&'a KStr>,
-    members: BTreeMap<&'a KStr, &'a ConsumerGroupMemberMetadataValue>,
+    members: MemberRecords<'a, ConsumerGroupMemberMetadataValue>,
     /// The last one of each member counts.
     targets: BTreeMap<&'a KStr, Option<&'a ConsumerGroupTargetAssignmentMemberValue>>,
-    away: Vec<&'a KStr>,
-    arrived: Vec<&'a KStr>,
     findings: Findings,
 }
 
@@ -35,9 +32,9 @@ impl<'a> Written<'a> {
                 Record::ConsumerMetadata(_, Some(value)) => written.epoch = Some((value.epoch, value.metadata_hash)),
                 Record::ConsumerMetadata(_, None) => written.findings.deleted = true,
                 Record::ConsumerMember(key, Some(value)) => {
-                    written.members.insert(&key.member_id, value);
+                    written.members.written.insert(&key.member_id, value);
                 }
-                Record::ConsumerMember(key, None) => written.removed.push(&key.member_id),
+                Record::ConsumerMember(key, None) => written.members.removed.push(&key.member_id),
                 Record::ConsumerTargetMember(key, value) => {
                     written.targets.insert(&key.member_id, value.as_ref());
                 }
@@ -45,34 +42,55 @@ impl<'a> Written<'a> {
                     written.findings.assigned = value.assignment_timestamp != 0;
                 }
                 Record::ConsumerCurrentMember(key, Some(value)) if value.member_epoch == AWAY_EPOCH => {
-                    written.away.push(&key.member_id);
+                    written.members.away.push(&key.member_id);
                 }
                 Record::ConsumerCurrentMember(key, Some(value)) if value.state == 0 => {
-                    written.arrived.push(&key.member_id);
+                    written.members.arrived.push(&key.member_id);
                 }
                 _ => {}
             }
         }
         written
     }
+}
 
-    fn who(&self, before: Option<&Group>, member_id: &KStr) -> Who {
-        if let Some(value) = self.members.get(member_id) {
-            return Who::new(member_id, value.instance_id.as_ref(), &value.client_id, &value.client_host);
-        }
-        let unknown = Wants::default();
-        let wants = before.and_then(|group| group.members.get(member_id)).map_or(&unknown, |member| &member.wants);
-        Who::new(member_id, wants.instance_id.as_ref(), &wants.client_id, &wants.client_host)
+impl Identity for ConsumerGroupMemberMetadataValue {
+    fn instance_id(&self) -> Option<&KStr> {
+        self.instance_id.as_ref()
     }
 
-    /// The member whose place a new one takes.
-    fn predecessor(&self, before: Option<&Group>, member_id: &KStr) -> Option<&'a KStr> {
-        let instance_id = self.members.get(member_id)?.instance_id.as_ref()?;
-        let had_it = |old: &&&'a KStr| {
-            let member = before.and_then(|group| group.members.get(**old));
-            member.is_some_and(|member| member.wants.instance_id.as_ref() == Some(instance_id))
-        };
-        self.removed.iter().find(had_it).copied()
+    fn client_id(&self) -> &KStr {
+        &self.client_id
+    }
+
+    fn client_host(&self) -> &KStr {
+        &self.client_host
+    }
+}
+
+impl Identity for Wants {
+    fn instance_id(&self) -> Option<&KStr> {
+        self.instance_id.as_ref()
+    }
+
+    fn client_id(&self) -> &KStr {
+        &self.client_id
+    }
+
+    fn client_host(&self) -> &KStr {
+        &self.client_host
+    }
+}
+
+impl Roster for Group {
+    type Known = Wants;
+
+    fn known(&self, member_id: &KStr) -> Option<&Wants> {
+        self.members.get(member_id).map(|member| &member.wants)
+    }
+
+    fn members(&self) -> usize {
+        self.members.len()
     }
 }
 
@@ -111,9 +129,7 @@ pub(crate) fn findings(
     }
     let (image, journal) = (ctx.env.topics, &ctx.soft.journal);
     let shifts = shifts(&written, group, &|id| image.name_of(id).or_else(|| journal.deleted_topic(id)));
-    let arrived = written.arrived.iter().map(|id| written.who(group, id)).collect();
-    let gone = written.removed.iter().filter(|id| !written.members.contains_key(**id)).count();
-    let emptied = group.is_some_and(|group| gone > 0 && gone == group.members.len() && written.members.is_empty());
+    let (arrived, emptied) = (written.members.arrivals(group), written.members.emptied(group));
     let converted_from = before.filter(|_| group.is_none()).and_then(AnyGroup::name_if_used);
     Findings { causes, shifts, arrived, emptied, converted_from, ..written.findings }
 }
@@ -121,26 +137,18 @@ pub(crate) fn findings(
 /// Who came, went, or changed.
 fn members(written: &Written<'_>, group: Option<&Group>) -> Vec<Cause> {
     let mut causes = Vec::new();
-    for (member_id, value) in &written.members {
-        let who = written.who(group, member_id);
-        if let Some(old) = written.predecessor(group, member_id) {
-            let same = *old == **member_id;
-            let detail = if same { "under its own member id".to_owned() } else { format!("it was {old}") };
-            causes.push(Cause::of(Kind::MemberReturned, who).with_detail(detail));
+    for (member_id, value) in &written.members.written {
+        if let Some(returned) = written.members.return_of(group, member_id) {
+            causes.push(returned);
             continue;
         }
+        let who = written.members.who(group, member_id);
         match group.and_then(|group| group.members.get(*member_id)) {
             None => causes.push(Cause::of(Kind::MemberJoined, who)),
             Some(known) => causes.extend(what_changed(&known.wants, &Wants::of_value(value), &who)),
         }
     }
-    let replaced = |id: &KStr| written.members.keys().any(|new| written.predecessor(group, new) == Some(id));
-    for member_id in written.removed.iter().filter(|id| !written.members.contains_key(**id) && !replaced(id)) {
-        causes.push(Cause::of(Kind::MemberLeft, written.who(group, member_id)));
-    }
-    for member_id in &written.away {
-        causes.push(Cause::of(Kind::MemberAway, written.who(group, member_id)));
-    }
+    causes.extend(written.members.departures(group));
     causes
 }
 
@@ -172,10 +180,10 @@ fn what_changed(before: &Wants, after: &Wants, who: &Who) -> Vec<Cause> {
 
 fn shifts<'n>(written: &Written<'_>, group: Option<&Group>, name_of: &dyn Fn(&Uuid) -> Option<&'n KStr>) -> Vec<Shift> {
     let nothing = PartitionSet::new();
-    let replaced: Vec<&KStr> = written.members.keys().filter_map(|id| written.predecessor(group, id)).collect();
+    let replaced = written.members.replaced(group);
     let mut shifts = Vec::new();
     for (member_id, value) in &written.targets {
-        let predecessor = written.predecessor(group, member_id);
+        let predecessor = written.members.predecessor(group, member_id);
         if predecessor.is_none() && value.is_none() && replaced.contains(member_id) {
             continue;
         }
@@ -191,11 +199,7 @@ fn shifts<'n>(written: &Written<'_>, group: Option<&Group>, name_of: &dyn Fn(&Uu
             Some(name) => format!("{name}-{partition}"),
             None => format!("{id}-{partition}"),
         };
-        let lost: Vec<String> = before.difference(&after).map(name).collect();
-        let gained: Vec<String> = after.difference(&before).map(name).collect();
-        if !lost.is_empty() || !gained.is_empty() {
-            shifts.push(Shift { member_id: (*member_id).clone(), role: Role::Partition, lost, gained });
-        }
+        shifts.extend(Shift::between(member_id, Role::Partition, &before, &after, name));
     }
     shifts
 }

@@ -1,6 +1,6 @@
 //! What the records of one command mean for a streams group, for its journal.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use wire::KStr;
 use wire::messages::streams_group_member_metadata_value::StreamsGroupMemberMetadataValue;
@@ -10,7 +10,7 @@ use super::Group;
 use super::member::{LEFT_FOR_NOW, MemberState, Metadata};
 use crate::assign::{TaskAssignment, TaskSet};
 use crate::group::Group as AnyGroup;
-use crate::journal::{Cause, Findings, Kind, Role, Shift, Who};
+use crate::journal::{Cause, Findings, Identity, Kind, MemberRecords, Role, Roster, Shift};
 use crate::record::Record;
 use crate::shard::Ctx;
 
@@ -18,12 +18,9 @@ use crate::shard::Ctx;
 #[derive(Default)]
 struct Written<'a> {
     group: Option<&'a wire::messages::streams_group_metadata_value::StreamsGroupMetadataValue>,
-    removed: Vec<&'a KStr>,
-    members: BTreeMap<&'a KStr, &'a StreamsGroupMemberMetadataValue>,
+    members: MemberRecords<'a, StreamsGroupMemberMetadataValue>,
     /// The last one of each member counts.
     targets: BTreeMap<&'a KStr, Option<&'a target::StreamsGroupTargetAssignmentMemberValue>>,
-    away: Vec<&'a KStr>,
-    arrived: Vec<&'a KStr>,
     topology: bool,
     findings: Findings,
 }
@@ -36,9 +33,9 @@ impl<'a> Written<'a> {
                 Record::StreamsMetadata(_, Some(value)) => written.group = Some(value),
                 Record::StreamsMetadata(_, None) => written.findings.deleted = true,
                 Record::StreamsMember(key, Some(value)) => {
-                    written.members.insert(&key.member_id, value);
+                    written.members.written.insert(&key.member_id, value);
                 }
-                Record::StreamsMember(key, None) => written.removed.push(&key.member_id),
+                Record::StreamsMember(key, None) => written.members.removed.push(&key.member_id),
                 Record::StreamsTargetMember(key, value) => {
                     written.targets.insert(&key.member_id, value.as_ref());
                 }
@@ -46,10 +43,10 @@ impl<'a> Written<'a> {
                     written.findings.assigned = value.assignment_timestamp != 0;
                 }
                 Record::StreamsCurrentMember(key, Some(value)) if value.member_epoch == LEFT_FOR_NOW => {
-                    written.away.push(&key.member_id);
+                    written.members.away.push(&key.member_id);
                 }
                 Record::StreamsCurrentMember(key, Some(value)) if value.state == MemberState::Stable as i8 => {
-                    written.arrived.push(&key.member_id);
+                    written.members.arrived.push(&key.member_id);
                 }
                 Record::StreamsTopology(_, Some(_)) => written.topology = true,
                 _ => {}
@@ -57,25 +54,45 @@ impl<'a> Written<'a> {
         }
         written
     }
+}
 
-    fn who(&self, before: Option<&Group>, member_id: &KStr) -> Who {
-        if let Some(value) = self.members.get(member_id) {
-            return Who::new(member_id, value.instance_id.as_ref(), &value.client_id, &value.client_host);
-        }
-        let metadata = before.and_then(|group| group.members.get(member_id)).map(|member| &*member.metadata);
-        let unknown = Metadata::default();
-        let metadata = metadata.unwrap_or(&unknown);
-        Who::new(member_id, metadata.instance_id.as_ref(), &metadata.client_id, &metadata.client_host)
+impl Identity for StreamsGroupMemberMetadataValue {
+    fn instance_id(&self) -> Option<&KStr> {
+        self.instance_id.as_ref()
     }
 
-    /// The member whose place a new one takes.
-    fn predecessor(&self, before: Option<&Group>, member_id: &KStr) -> Option<&'a KStr> {
-        let instance_id = self.members.get(member_id)?.instance_id.as_ref()?;
-        let had_it = |old: &&&'a KStr| {
-            let member = before.and_then(|group| group.members.get(**old));
-            member.is_some_and(|member| member.metadata.instance_id.as_ref() == Some(instance_id))
-        };
-        self.removed.iter().find(had_it).copied()
+    fn client_id(&self) -> &KStr {
+        &self.client_id
+    }
+
+    fn client_host(&self) -> &KStr {
+        &self.client_host
+    }
+}
+
+impl Identity for Metadata {
+    fn instance_id(&self) -> Option<&KStr> {
+        self.instance_id.as_ref()
+    }
+
+    fn client_id(&self) -> &KStr {
+        &self.client_id
+    }
+
+    fn client_host(&self) -> &KStr {
+        &self.client_host
+    }
+}
+
+impl Roster for Group {
+    type Known = Metadata;
+
+    fn known(&self, member_id: &KStr) -> Option<&Metadata> {
+        self.members.get(member_id).map(|member| &*member.metadata)
+    }
+
+    fn members(&self) -> usize {
+        self.members.len()
     }
 }
 
@@ -100,9 +117,7 @@ pub(crate) fn findings(
         causes.extend(of_group(&written, group, group_id, ctx));
     }
     let shifts = shifts(&written, group);
-    let arrived = written.arrived.iter().map(|id| written.who(group, id)).collect();
-    let gone = written.removed.iter().filter(|id| !written.members.contains_key(**id)).count();
-    let emptied = group.is_some_and(|group| gone > 0 && gone == group.members.len() && written.members.is_empty());
+    let (arrived, emptied) = (written.members.arrivals(group), written.members.emptied(group));
     let converted_from = before.filter(|_| group.is_none()).and_then(AnyGroup::name_if_used);
     Findings { causes, shifts, arrived, emptied, converted_from, ..written.findings }
 }
@@ -110,14 +125,12 @@ pub(crate) fn findings(
 /// Who came, went, or changed.
 fn members(written: &Written<'_>, group: Option<&Group>) -> Vec<Cause> {
     let mut causes = Vec::new();
-    for (member_id, value) in &written.members {
-        let who = written.who(group, member_id);
-        if let Some(old) = written.predecessor(group, member_id) {
-            let same = *old == **member_id;
-            let detail = if same { "under its own member id".to_owned() } else { format!("it was {old}") };
-            causes.push(Cause::of(Kind::MemberReturned, who).with_detail(detail));
+    for (member_id, value) in &written.members.written {
+        if let Some(returned) = written.members.return_of(group, member_id) {
+            causes.push(returned);
             continue;
         }
+        let who = written.members.who(group, member_id);
         match group.and_then(|group| group.members.get(*member_id)) {
             None => causes.push(Cause::of(Kind::MemberJoined, who)),
             Some(known) => {
@@ -130,13 +143,7 @@ fn members(written: &Written<'_>, group: Option<&Group>) -> Vec<Cause> {
             }
         }
     }
-    let replaced = |id: &KStr| written.members.keys().any(|new| written.predecessor(group, new) == Some(id));
-    for member_id in written.removed.iter().filter(|id| !written.members.contains_key(**id) && !replaced(id)) {
-        causes.push(Cause::of(Kind::MemberLeft, written.who(group, member_id)));
-    }
-    for member_id in &written.away {
-        causes.push(Cause::of(Kind::MemberAway, written.who(group, member_id)));
-    }
+    causes.extend(written.members.departures(group));
     causes
 }
 
@@ -163,7 +170,7 @@ fn of_group(written: &Written<'_>, group: Option<&Group>, group_id: &KStr, ctx: 
         ctx.soft.journal.topics_are_known(group_id);
         return causes;
     };
-    let who = written.members.keys().next().map(|id| written.who(Some(group), id));
+    let who = written.members.written.keys().next().map(|id| written.members.who(Some(group), id));
     if written.topology && group.topology.is_some() {
         causes.push(Cause { who, ..Cause::plain(Kind::TopologyChanged) });
         ctx.soft.journal.topics_are_known(group_id);
@@ -180,7 +187,9 @@ fn of_group(written: &Written<'_>, group: Option<&Group>, group_id: &KStr, ctx: 
         // The first look at the topics of a new group changes the hash too.
         if let Some(changed) = changed {
             causes.push(Cause::topics(changed));
-        } else if !written.members.keys().any(|id| !group.members.contains_key(*id)) && written.removed.is_empty() {
+        } else if !written.members.written.keys().any(|id| !group.members.contains_key(*id))
+            && written.members.removed.is_empty()
+        {
             causes.push(Cause::plain(Kind::TopicsChanged));
         }
     }
@@ -203,9 +212,9 @@ fn of_group(written: &Written<'_>, group: Option<&Group>, group_id: &KStr, ctx: 
 fn shifts(written: &Written<'_>, group: Option<&Group>) -> Vec<Shift> {
     let nothing = TaskAssignment::default();
     let mut shifts = Vec::new();
-    let replaced: Vec<&KStr> = written.members.keys().filter_map(|id| written.predecessor(group, id)).collect();
+    let replaced = written.members.replaced(group);
     for (member_id, value) in &written.targets {
-        let predecessor = written.predecessor(group, member_id);
+        let predecessor = written.members.predecessor(group, member_id);
         if predecessor.is_none() && value.is_none() && replaced.contains(member_id) {
             continue;
         }
@@ -223,14 +232,8 @@ fn shifts(written: &Written<'_>, group: Option<&Group>) -> Vec<Shift> {
 }
 
 fn shift(member_id: &KStr, role: Role, before: &TaskSet, after: &[target::TaskIds]) -> Option<Shift> {
-    let all_before = before.iter().flat_map(|(id, set)| set.iter().map(move |partition| (id, *partition)));
-    let all_after =
-        after.iter().flat_map(|list| list.partitions.iter().map(move |partition| (&list.subtopology_id, *partition)));
-    let has: BTreeSet<(&KStr, i32)> = all_after.collect();
-    let had = |id: &KStr, partition: i32| before.get(id).is_some_and(|set| set.contains(&partition));
-    let name = |(id, partition): (&KStr, i32)| format!("{id}_{partition}");
-    let lost: Vec<String> = all_before.filter(|task| !has.contains(task)).map(name).collect();
-    let gained: Vec<String> = has.iter().copied().filter(|(id, partition)| !had(id, *partition)).map(name).collect();
-    let changed = !lost.is_empty() || !gained.is_empty();
-    changed.then(|| Shift { member_id: member_id.clone(), role, lost, gained })
+    let had = before.iter().flat_map(|(id, set)| set.iter().map(move |partition| (id, *partition)));
+    let has = after.iter().flat_map(|list| list.partitions.iter().map(move |p| (&list.subtopology_id, *p)));
+    let name = |(id, partition): &(&KStr, i32)| format!("{id}_{partition}");
+    Shift::between(member_id, role, &had.collect(), &has.collect(), name)
 }
