@@ -40,6 +40,14 @@ impl Broker {
         self.child.wait().expect("a killed child can be waited for");
     }
 
+    /// As an operator does.
+    pub fn stop(&mut self) {
+        let asked = Command::new("kill").arg(self.child.id().to_string()).status().expect("kill is there");
+        assert!(asked.success(), "the broker runs");
+        let status = self.child.wait().expect("a child can be waited for");
+        assert!(status.success(), "the broker ended with {status}");
+    }
+
     /// Starts again on the same port and data.
     pub fn restart(&mut self) {
         self.child = spawn(&self.data, self.port, &self.options);
@@ -76,7 +84,7 @@ fn spawn(data: &Path, port: u16, options: &[String]) -> Child {
     child
 }
 
-fn free_port() -> u16 {
+pub fn free_port() -> u16 {
     let listener = TcpListener::bind(("127.0.0.1", 0)).expect("loopback has free ports");
     listener.local_addr().expect("a bound socket has an address").port()
 }

@@ -1,6 +1,7 @@
 //! End to end: unmodified clients against the `millstream` binary.
 
 mod broker;
+mod causes;
 mod chaos;
 mod conformance;
 mod exactly_once;
