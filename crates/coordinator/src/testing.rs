@@ -4,6 +4,7 @@
 //! lets timers fire one at a time at their deadlines. [`MemoryLog`] is the log, durable at once or when the test says
 //! so, and fails on demand. Nothing here decides anything about groups. Built for tests only (feature `testing`).
 
+mod draw;
 mod memory_log;
 
 use std::sync::{Arc, Mutex, PoisonError};
@@ -20,6 +21,7 @@ use crate::shard::Shard;
 use crate::state_log::LogEntry;
 use crate::topics::{TopicImage, TopicMetadata};
 
+pub use draw::Draw;
 pub use memory_log::{Durability, MemoryLog};
 
 /// What a command came to, at once or later.

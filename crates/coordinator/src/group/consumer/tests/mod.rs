@@ -8,6 +8,7 @@ mod migration;
 mod offsets;
 mod oracle;
 mod pace;
+mod plan;
 mod regexes;
 mod survival;
 mod target;

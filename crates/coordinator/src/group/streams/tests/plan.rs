@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use wire::KStr;
+use wire::messages::streams_group_heartbeat_request as hb;
 
 use super::app::{App, GROUP, immediate};
 use crate::command::Command;
@@ -11,17 +12,8 @@ use crate::config::{GroupConfigs, GroupOverrides};
 use crate::env::{IdSource, SeededIds};
 use crate::outcome::Reply;
 use crate::plan::{Change, Fate, Plan, Work};
+use crate::testing::Draw;
 use crate::topics::TopicImage;
-
-/// A generator that is the same on every machine.
-struct Draw(u64);
-
-impl Draw {
-    fn below(&mut self, limit: u64) -> u64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) % limit
-    }
-}
 
 fn plan_of(app: &mut App, change: Change) -> Plan {
     let command = Command::Plan { group_id: KStr::from_static(GROUP), change: Arc::new(change) };
@@ -81,8 +73,9 @@ fn image(app: &App) -> TopicImage {
     (**app.bench.topics()).clone()
 }
 
-fn overrides(standbys: i32) -> GroupOverrides {
+fn overrides(standbys: i32, assignor: &'static str) -> GroupOverrides {
     GroupOverrides {
+        streams_assignor_name: Some(KStr::from_static(assignor)),
         streams_num_standby_replicas: Some(standbys),
         streams_acceptable_recovery_lag: Some(1_000_000),
         ..GroupOverrides::default()
@@ -91,24 +84,29 @@ fn overrides(standbys: i32) -> GroupOverrides {
 
 #[test]
 fn a_plan_is_what_then_happens_in_a_hundred_cases() {
-    let mut draw = Draw(7);
-    for case in 0..100 {
+    let mut draw = Draw::new(7);
+    for case in 0..200 {
         let (partitions, count) = (1 + draw.below(12) as i32, 1 + draw.below(5));
+        let (assignor, other) = if draw.below(2) == 0 { ("sticky", "balanced") } else { ("balanced", "sticky") };
         let (stateful, standbys) = (draw.below(2) == 1, draw.below(2) as i32);
         let mut app = App::new(immediate(), partitions, stateful);
-        app.bench.configure_group(GROUP, overrides(standbys));
+        app.bench.configure_group(GROUP, overrides(standbys, assignor));
         for number in 0..count {
             app.join(&format!("m{number}"), &format!("p{number}"));
         }
         app.run_for(30_000);
         app.settle(600_000);
         let before = targets(&mut app);
-        let mut change = nothing(&app, overrides(standbys));
-        let kind = draw.below(4);
+        let mut change = nothing(&app, overrides(standbys, assignor));
+        let kind = draw.below(5);
+        let changed = match kind {
+            1 => overrides(1 - standbys, assignor),
+            _ => overrides(standbys, other),
+        };
         let mut added = 0;
         match kind {
             0 if count > 1 => change.remove_members.push(KStr::from(format!("m{}", draw.below(count)))),
-            1 => change = nothing(&app, overrides(1 - standbys)),
+            1 | 4 => change = nothing(&app, changed.clone()),
             2 if !stateful => {
                 let mut topics = image(&app);
                 let mut topic = topics.get("in").expect("the topic").clone();
@@ -123,7 +121,9 @@ fn a_plan_is_what_then_happens_in_a_hundred_cases() {
         }
         let plan = plan_of(&mut app, change.clone());
         assert_eq!(targets(&mut app), before, "case {case}: a plan changes nothing");
-        let what = format!("case {case}: {count} members, {partitions} partitions, kind {kind}, stateful {stateful}");
+        let what = format!(
+            "case {case}: {count} members, {partitions} partitions, kind {kind}, stateful {stateful}, {assignor}"
+        );
         assert_eq!(plan.problem, None, "{what}");
         for member in plan.members.iter().filter(|member| member.fate != Fate::Added) {
             assert_eq!(Some(&member.before), before.get(member.who.member_id.as_str()), "{what}");
@@ -133,8 +133,15 @@ fn a_plan_is_what_then_happens_in_a_hundred_cases() {
         if let Some(gone) = change.remove_members.first() {
             app.leave(gone, -1);
         }
-        if kind == 1 {
-            app.bench.configure_group(GROUP, overrides(1 - standbys));
+        if matches!(kind, 1 | 4) {
+            app.bench.configure_group(GROUP, changed);
+            if kind == 4 {
+                // As with Kafka, another assignor alone is no cause: it counts from the next rebalance on.
+                let mut request = app.request("m0");
+                request.client_tags = Some(vec![hb::KeyValue { key: "zone".into(), value: "a".into() }]);
+                let answer = app.send(1, request);
+                app.receive("m0", &answer);
+            }
         }
         let grown = change.topics.get("in").map_or(partitions, |topic| topic.partitions);
         if grown != partitions {
@@ -148,7 +155,7 @@ fn a_plan_is_what_then_happens_in_a_hundred_cases() {
         app.settle(600_000);
         let (now, planned) = (targets(&mut app), planned(&plan));
         if added == 0 {
-            assert_eq!(now, planned, "{what}");
+            assert_eq!(now, planned, "{what}, before {before:?}");
         } else {
             assert_eq!(sizes(&now), sizes(&planned), "{what}");
         }
