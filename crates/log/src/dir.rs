@@ -16,7 +16,7 @@ use crate::fs::{Fs, LockGuard, OpenMode};
 use crate::partition::{PartitionLog, State};
 use crate::shared::Shared;
 use crate::snapshot;
-use crate::types::{Clock, Listener, TopicId, TopicPartition};
+use crate::types::{Clock, FailureListener, Listener, TopicId, TopicPartition};
 use crate::writer::Flushes;
 
 const META: &str = "meta.properties";
@@ -27,6 +27,8 @@ const DELETED: &str = "-delete";
 const TICK_MS: u64 = 100;
 /// Over the memory budget, partitions that nobody wrote to for this long give up their recent batches.
 const IDLE_CACHE_MS: i64 = 10_000;
+/// How often it is looked whether the directory is still there: as often as Kafka writes its high watermarks.
+const LOOK_MS: i64 = 5000;
 
 /// A data directory, held by this process alone.
 pub struct LogDir {
@@ -36,6 +38,7 @@ pub struct LogDir {
     was_clean: bool,
     checkpointed_ms: AtomicI64,
     expired_ms: AtomicI64,
+    looked_ms: AtomicI64,
     /// Two checkpoints at a time would overwrite each other.
     checkpointing: Mutex<()>,
     next_doomed: AtomicI64,
@@ -75,6 +78,7 @@ impl LogDir {
             was_clean,
             checkpointed_ms: AtomicI64::new(i64::MIN),
             expired_ms: AtomicI64::new(i64::MIN),
+            looked_ms: AtomicI64::new(i64::MIN),
             checkpointing: Mutex::new(()),
             next_doomed: AtomicI64::new(0),
             closed: AtomicBool::new(false),
@@ -127,6 +131,12 @@ impl LogDir {
     /// Whom to tell of what happens to partitions; replaces the one before.
     pub fn set_listener(&self, listener: Listener) {
         *self.shared.listener.write().unwrap_or_else(PoisonError::into_inner) = Some(listener);
+    }
+
+    /// Whom to tell, once, that a write or sync failed or that the directory is gone: what it holds is in doubt until it is opened
+    /// again. A full disk is no failure. Called on any thread and under locks of the log: it must be quick and must not call back.
+    pub fn set_failure_listener(&self, listener: FailureListener) {
+        *self.shared.failure_listener.write().unwrap_or_else(PoisonError::into_inner) = Some(listener);
     }
 
     pub fn partition(&self, tp: &TopicPartition) -> Option<Arc<PartitionLog>> {
@@ -309,6 +319,12 @@ impl LogDir {
             && let Err(error) = self.checkpoint()
         {
             tracing::warn!(%error, "cannot write the checkpoints");
+            if !matches!(error, StorageError::NoSpace) {
+                self.shared.report_failure(&error.to_string());
+            }
+        }
+        if due(&self.looked_ms, now_ms, LOOK_MS) {
+            self.look();
         }
         self.remove_doomed(now_ms);
         if self.shared.cache.used.load(Ordering::Relaxed) > self.shared.cache.limit {
@@ -317,6 +333,15 @@ impl LogDir {
         if due(&self.expired_ms, now_ms, self.shared.config.producer_id_check_interval_ms) {
             let expiration = self.shared.config.producer_id_expiration_ms;
             self.each_ready(|inner| inner.producers.expire(now_ms, expiration));
+        }
+    }
+
+    /// Open files can be written to when their names are long gone, so nobody else would notice that the directory was taken away.
+    fn look(&self) {
+        if let Err(error) = self.shared.files.fs.open(&self.shared.root.join(META), OpenMode::Existing)
+            && error.kind() == io::ErrorKind::NotFound
+        {
+            self.shared.report_failure(&format!("{META} is gone: {error}"));
         }
     }
 
@@ -368,13 +393,16 @@ impl LogDir {
 
     /// Closes the directory: syncs everything, saves producer state, writes the checkpoints and the mark of a clean end. Appends and
     /// reads fail from then on. Without it, the next opening recovers as after a crash.
+    ///
+    /// # Errors
+    /// A partition is offline, so that some of what was written to it is lost; or the checkpoints could not be written.
     pub fn close(&self) -> Result<(), StorageError> {
         if self.closed.swap(true, Ordering::AcqRel) {
             return Ok(());
         }
         *self.stop.0.lock().unwrap_or_else(PoisonError::into_inner) = true;
         self.stop.1.notify_all();
-        let mut clean = true;
+        let (mut clean, mut offline) = (true, None);
         let partitions = self.partitions();
         for partition in &partitions {
             partition.enqueue_dirty();
@@ -391,7 +419,10 @@ impl LogDir {
         for partition in &partitions {
             let point = partition.recovery_point.load(Ordering::Acquire);
             marks.insert(partition.topic_partition().clone(), point);
-            clean &= close_partition(partition, &self.shared.files, &mut marks);
+            match close_partition(partition, &self.shared.files, &mut marks) {
+                Ok(synced) => clean &= synced,
+                Err(error) => offline = offline.or(Some(error)),
+            }
         }
         let path = self.shared.root.join(HIGH_WATERMARKS);
         if let Err(error) = checkpoint::write_offsets(&*self.shared.files.fs, &path, &marks) {
@@ -399,7 +430,7 @@ impl LogDir {
         }
         self.shared.points_changed.store(true, Ordering::Release);
         self.shared.starts_changed.store(true, Ordering::Release);
-        let mut result = self.checkpoint();
+        let mut result = self.checkpoint().and_then(|()| offline.map_or(Ok(()), Err));
         if clean && result.is_ok() {
             let content = br#"{"version":0,"brokerEpoch":-1}"#;
             result = crate::fs::replace_file(&*self.shared.files.fs, &self.shared.root.join(CLEAN), content)
@@ -430,16 +461,25 @@ fn due(last: &AtomicI64, now_ms: i64, interval_ms: i64) -> bool {
     due
 }
 
-/// Saves what the next opening would otherwise have to find out; false if something is not as it should be.
+/// Saves what the next opening would otherwise have to find out; false if not everything is synced. A partition that is offline stays so.
 /// Notes its high watermark in `marks` if it is open; of the others nobody knows better than their recovery point.
-fn close_partition(partition: &PartitionLog, files: &Files, marks: &mut BTreeMap<TopicPartition, i64>) -> bool {
-    let old = std::mem::replace(&mut *partition.lock(), State::Closed);
-    let State::Ready(mut inner) = old else { return !matches!(old, State::Offline(_)) };
+fn close_partition(
+    partition: &PartitionLog,
+    files: &Files,
+    marks: &mut BTreeMap<TopicPartition, i64>,
+) -> Result<bool, StorageError> {
+    let mut state = partition.lock();
+    if let State::Offline(reason) = &*state {
+        return Err(StorageError::Offline(reason.clone()));
+    }
+    let old = std::mem::replace(&mut *state, State::Closed);
+    drop(state);
+    let State::Ready(mut inner) = old else { return Ok(true) };
     partition.fail(std::mem::take(&mut inner.waiters).into_values().collect(), &StorageError::Closed);
     marks.insert(partition.topic_partition().clone(), inner.high_watermark);
     let clean = inner.durable == inner.end;
     if inner.end == inner.segments[0].base && inner.segments[0].size == 0 {
-        return clean;
+        return Ok(clean);
     }
     let saved = inner
         .active()
@@ -449,7 +489,7 @@ fn close_partition(partition: &PartitionLog, files: &Files, marks: &mut BTreeMap
     if let Err(error) = saved {
         tracing::warn!(partition = %partition.topic_partition(), %error, "cannot save the partition's state");
     }
-    clean
+    Ok(clean)
 }
 
 /// Checks `meta.properties`, or writes it for a new directory; returns the cluster id.

@@ -55,8 +55,8 @@ pub use fs::{DirEntry, File, Fs, LockGuard, OpenMode, RealFs};
 pub use mem_fs::{Faults, MemFs};
 pub use partition::PartitionLog;
 pub use types::{
-    AbortedTransaction, AppendInfo, AppendParams, Clock, Completion, Event, FetchData, Isolation, Listener, Offsets,
-    Origin, ProducerInfo, ReadParams, SystemClock, TimestampOffset, TopicId, TopicPartition, TxnProtocol,
-    VerificationGuard,
+    AbortedTransaction, AppendInfo, AppendParams, Clock, Completion, Event, FailureListener, FetchData, Isolation,
+    Listener, Offsets, Origin, ProducerInfo, ReadParams, SystemClock, TimestampOffset, TopicId, TopicPartition,
+    TxnProtocol, VerificationGuard,
 };
 pub use writer::Flushes;

@@ -210,7 +210,10 @@ impl PartitionLog {
             *state = match crate::recovery::open(self) {
                 Ok(inner) => State::Ready(Box::new(inner)),
                 // A failed sync: to try it again would prove nothing.
-                Err(StorageError::Offline(reason)) => State::Offline(reason),
+                Err(StorageError::Offline(reason)) => {
+                    self.shared.report_failure(&format!("{}: {reason}", self.tp));
+                    State::Offline(reason)
+                }
                 Err(error) => return Err(error),
             };
         }
@@ -345,6 +348,7 @@ impl PartitionLog {
     /// who has to be told, once the lock is released.
     pub(crate) fn go_offline(&self, state: &mut State, reason: &str) -> Vec<Completion> {
         tracing::error!(partition = %self.tp, reason, "the partition goes offline");
+        self.shared.report_failure(&format!("{}: {reason}", self.tp));
         let reason: Arc<str> = reason.into();
         let old = std::mem::replace(state, State::Offline(reason));
         let State::Ready(mut inner) = old else { return Vec::new() };

@@ -2,13 +2,13 @@
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
-use std::sync::{Arc, Mutex, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use crate::config::DirConfig;
 use crate::files::Files;
 use crate::partition::PartitionLog;
 use crate::tail::CacheBudget;
-use crate::types::{Clock, Listener};
+use crate::types::{Clock, FailureListener, Listener};
 use crate::writer::{FlushCounters, Flusher};
 
 pub(crate) struct Shared {
@@ -20,6 +20,8 @@ pub(crate) struct Shared {
     pub flusher: Flusher,
     pub flushes: FlushCounters,
     pub listener: RwLock<Option<Listener>>,
+    pub failure_listener: RwLock<Option<FailureListener>>,
+    failed: AtomicBool,
     /// Partitions with data to be synced by time or size.
     pub unsynced: Mutex<Vec<Arc<PartitionLog>>>,
     /// Recovery points or log starts moved since the checkpoints were written.
@@ -55,12 +57,25 @@ impl Shared {
             flusher: Flusher::default(),
             flushes: FlushCounters::default(),
             listener: RwLock::default(),
+            failure_listener: RwLock::default(),
+            failed: AtomicBool::new(false),
             unsynced: Mutex::default(),
             points_changed: AtomicBool::new(false),
             starts_changed: AtomicBool::new(false),
             doomed: Mutex::default(),
             space: Space::default(),
             config,
+        }
+    }
+
+    /// Tells the owner, once, that the directory cannot be trusted any more.
+    pub fn report_failure(&self, reason: &str) {
+        if self.failed.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        let listener = self.failure_listener.read().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Some(listener) = listener {
+            listener(reason);
         }
     }
 

@@ -248,5 +248,9 @@ pub enum Event {
     Offline,
 }
 
-/// Called after something happened to a partition, without any lock held. Must be quick and must not block.
+/// Called after something happened to a partition, without any lock of the log held, on any thread: also on one that is appending, with
+/// whatever locks its owner holds. Must be quick and must not block.
 pub type Listener = Arc<dyn Fn(&TopicPartition, Event) + Send + Sync>;
+
+/// Called with the reason when a data directory has failed; see [`crate::LogDir::set_failure_listener`].
+pub type FailureListener = Arc<dyn Fn(&str) + Send + Sync>;

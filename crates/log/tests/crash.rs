@@ -369,6 +369,55 @@ fn a_failed_sync_is_never_answered_with_success() {
     assert_eq!(log.append(&AppendParams::client(NOW), &batch(&["d".to_owned()], None, false)).unwrap().first_offset, 1);
 }
 
+/// Found by the disk simulation (seed 4): who closes has to learn that something that was written is not there any more.
+#[test]
+fn a_close_whose_sync_fails_says_so_and_the_partition_stays_offline() {
+    let fs = MemFs::new();
+    let dir = open(&fs);
+    let log = partition(&dir, 0);
+    // So that the checkpoints are written before the fault: the sync of the partition is all that fails.
+    dir.checkpoint().unwrap();
+    log.append(&AppendParams::client(NOW), &batch(&["a".to_owned()], None, false)).unwrap();
+    fs.set_faults(Faults { fail_syncs: true, ..Faults::default() });
+    dir.flush_now();
+    fs.set_faults(Faults::default());
+    let closed = dir.close();
+    assert!(matches!(closed, Err(StorageError::Offline(_))), "{closed:?}");
+    assert!(log.offline_reason().is_some());
+    let dir = open(&fs.restart());
+    assert!(!dir.was_clean());
+    assert_eq!(partition(&dir, 0).offsets().unwrap().log_end, 0);
+}
+
+/// The owner is told once, and only of what is a failure.
+#[test]
+fn a_failed_directory_is_reported_and_a_full_one_is_not() {
+    let reports = |faults: Option<Faults>| {
+        let fs = MemFs::new();
+        let dir = open(&fs);
+        let told = Arc::new(Mutex::new(Vec::new()));
+        let sink = told.clone();
+        dir.set_failure_listener(Arc::new(move |reason| sink.lock().unwrap().push(reason.to_owned())));
+        let logs = [partition(&dir, 0), partition(&dir, 1)];
+        match faults {
+            Some(faults) => fs.set_faults(faults),
+            None => log::Fs::remove_dir_all(&fs, Path::new("/data")).unwrap(),
+        }
+        for log in &logs {
+            _ = log.append(&AppendParams::client(NOW), &batch(&["a".to_owned()], None, false));
+        }
+        dir.flush_now();
+        dir.tick(NOW);
+        let told = told.lock().unwrap();
+        told.len()
+    };
+    assert_eq!(reports(Some(Faults { fail_writes: true, ..Faults::default() })), 1);
+    assert_eq!(reports(Some(Faults { fail_syncs: true, ..Faults::default() })), 1);
+    assert_eq!(reports(None), 1);
+    assert_eq!(reports(Some(Faults { capacity: Some(0), ..Faults::default() })), 0);
+    assert_eq!(reports(Some(Faults::default())), 0);
+}
+
 #[test]
 fn a_failed_write_takes_the_partition_offline_without_harm() {
     let fs = MemFs::new();

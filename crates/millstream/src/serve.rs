@@ -68,7 +68,7 @@ fn named(addresses: &[String]) -> String {
     named.join(",")
 }
 
-/// Serves until SIGTERM or SIGINT.
+/// Serves until SIGTERM or SIGINT, or until the data directory fails.
 pub fn run(args: Args) -> Result<(), Failure> {
     let filter = tracing_subscriber::EnvFilter::try_from_default_env().unwrap_or_else(|_| "info".into());
     tracing_subscriber::fmt()
@@ -112,9 +112,15 @@ async fn serve(config: ServerConfig) -> anyhow::Result<()> {
     let _ = writeln!(out, "millstream {} listens on {}", env!("CARGO_PKG_VERSION"), addresses.join(" and "));
     let _ = writeln!(out, "connect with bootstrap.servers={first}; stop with Ctrl-C").and_then(|()| out.flush());
     drop(out);
-    tokio::select! {
-        _ = terminate.recv() => {}
-        _ = interrupt.recv() => {}
+    let failure = tokio::select! {
+        _ = terminate.recv() => None,
+        _ = interrupt.recv() => None,
+        reason = running.storage_failed() => Some(reason),
+    };
+    if let Some(reason) = failure {
+        // Nothing more can be promised; the next start finds out what the disk holds.
+        running.abort().await;
+        anyhow::bail!("the data directory {data_dir} has failed, and the broker stops: {reason}");
     }
     tracing::info!("stopping");
     running.shutdown().await.context("the data directory was not closed cleanly")?;

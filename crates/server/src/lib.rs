@@ -33,4 +33,4 @@ mod topics;
 mod transactions;
 
 pub use os::raise_open_files_limit;
-pub use server::{RunningServer, StartError, start};
+pub use server::{RunningServer, StartError, start, start_on};

@@ -7,7 +7,8 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use coordinator::InternalTopic;
-use log::{DirConfig, LogDir, OpenError, PartitionLog, RealFs, StorageError, SystemClock, TopicPartition};
+use log::{DirConfig, Fs, LogDir, OpenError, PartitionLog, RealFs, StorageError, SystemClock, TopicPartition};
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 use wire::KStr;
 
@@ -61,16 +62,25 @@ pub struct RunningServer {
     addresses: Vec<SocketAddr>,
     admin_addresses: Vec<SocketAddr>,
     tasks: JoinSet<()>,
+    /// Why the data directory cannot be trusted any more, once it cannot.
+    failure: watch::Receiver<Option<String>>,
 }
 
 /// Opens the data directory, loads what it holds and listens. Must be called on a tokio runtime.
 pub async fn start(config: ServerConfig) -> Result<RunningServer, StartError> {
+    start_on(config, Arc::new(RealFs)).await
+}
+
+/// The same with the logs on `fs`, which a test may make fail.
+pub async fn start_on(config: ServerConfig, fs: Arc<dyn Fs>) -> Result<RunningServer, StartError> {
     let clock = Clock::start();
     // First, so that a port that is taken leaves no trace in the directory. Who connects early waits in the backlog.
     let bound = bind_all(&config).await?;
     let admin_bound = admin_http::listen(&config).await?;
     let dir = dir_config(&config);
-    let logs = blocking(move || LogDir::open(Arc::new(RealFs), Arc::new(SystemClock), dir)).await?;
+    let logs = blocking(move || LogDir::open(fs, Arc::new(SystemClock), dir)).await?;
+    let (failed, failure) = watch::channel(None);
+    logs.set_failure_listener(Arc::new(move |reason| drop(failed.send_replace(Some(reason.to_owned())))));
     let log_events = LogEvents::default();
     log_events.attach(&logs);
     let limits = Arc::new(connection_limits(&config));
@@ -122,7 +132,7 @@ pub async fn start(config: ServerConfig) -> Result<RunningServer, StartError> {
     tasks.spawn(broker.connections.clone().sweep());
     tasks.spawn(maintenance::retain(broker.logs.clone(), broker.config.clone(), clock));
     tasks.spawn(maintenance::compact(broker.logs.clone(), broker.config.clone(), clock));
-    Ok(RunningServer { broker, addresses, admin_addresses, tasks })
+    Ok(RunningServer { broker, addresses, admin_addresses, tasks, failure })
 }
 
 impl RunningServer {
@@ -144,6 +154,18 @@ impl RunningServer {
     /// Milliseconds since the start was begun.
     pub fn uptime_ms(&self) -> u64 {
         self.broker.clock.mono_ms()
+    }
+
+    /// Returns, with the reason, when the data directory has failed: a write or sync went wrong, or it was taken away. What it holds is
+    /// in doubt until it is opened again, so the broker should end, as Kafka does when its only directory fails. A full disk is no
+    /// failure.
+    pub async fn storage_failed(&self) -> String {
+        let mut failure = self.failure.clone();
+        match failure.wait_for(Option::is_some).await {
+            Ok(reason) => reason.clone().unwrap_or_default(),
+            // The directory is closed, and will not fail any more.
+            Err(_) => std::future::pending().await,
+        }
     }
 
     /// Stops in order: takes no connection, lets requests at work finish, tells those that wait to look elsewhere, and

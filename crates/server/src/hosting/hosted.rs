@@ -254,9 +254,14 @@ impl<H: Hosting> Hosted<H> {
         let loaded = catch_unwind(AssertUnwindSafe(load))
             .unwrap_or_else(|_| Err(LogError::Failed("the coordinator panicked".to_owned())));
         let mut slot = self.lock();
-        let Phase::Loading { missed } = std::mem::replace(&mut slot.phase, Phase::Down) else {
-            slot.phase = Phase::Closed;
-            return Err(LoadError::Closed);
+        let missed = match std::mem::replace(&mut slot.phase, Phase::Down) {
+            Phase::Loading { missed } => missed,
+            // It was closed, or its log failed again and somebody else sees to it.
+            phase => {
+                let closed = matches!(phase, Phase::Closed);
+                slot.phase = phase;
+                return Err(if closed { LoadError::Closed } else { LoadError::Busy });
+            }
         };
         loaded.map_err(LoadError::Log)?;
         slot.phase = Phase::Serving(Box::new(cell));

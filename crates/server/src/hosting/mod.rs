@@ -233,7 +233,7 @@ impl<H: Hosting> Host<H> {
         hosted.log().when_committed(i64::try_from(after).unwrap_or(i64::MAX), Box::new(begin));
     }
 
-    /// The log of a partition moved or failed; called on a thread of the log.
+    /// The log of a partition moved or failed; called on a thread of the log, or in the middle of a command that appends.
     pub fn log_moved(&self, partition: i32, event: log::Event) {
         let Ok(shard) = usize::try_from(partition) else { return };
         let Some(hosted) = self.served().get(shard) else { return };
@@ -241,8 +241,12 @@ impl<H: Hosting> Host<H> {
             log::Event::Advanced => hosted.committed(),
             log::Event::StartMoved => {}
             log::Event::Offline => {
-                hosted.fail().into_iter().for_each(Released::deliver);
-                self.load(shard);
+                // Whoever appends holds the shard's lock: to wait for it here could be to wait for oneself.
+                let host = self.clone();
+                self.0.runtime.spawn(async move {
+                    host.served()[shard].fail().into_iter().for_each(Released::deliver);
+                    host.load(shard);
+                });
             }
         }
     }
