@@ -46,6 +46,8 @@ async fn n_3_what_cannot_be_read_closes_the_connection_without_an_answer() {
         ("an HTTP request", b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n".to_vec()),
         ("a TLS greeting", vec![0x16, 0x03, 0x01, 0x02, 0x00, 0x01, 0x00, 0x01, 0xfc, 0x03, 0x03]),
         ("the length 0", vec![0; 16]),
+        ("the length 0 and nothing after it", vec![0; 4]),
+        ("a negative length and nothing after it", vec![0xff; 4]),
         ("a length below a header's", announcement(7, 12, 4)),
         ("a negative length", announcement(-1, 12, 4)),
         ("the smallest length", announcement(i32::MIN, 12, 4)),

@@ -7,10 +7,10 @@ use wire::messages::fetch_request::FetchRequest;
 use wire::messages::fetch_response::{
     AbortedTransaction, EpochEndOffset, FetchResponse, FetchableTopicResponse, PartitionData,
 };
-use wire::{Bytes, ErrorCode};
+use wire::{Bytes, ErrorCode, Uuid};
 
 use super::{Handled, HandlerError, RequestContext};
-use crate::data::{FETCH_NAMES_UNTIL, FetchPlan, Partitions, PlannedPartition, Seen, check_leader_epoch};
+use crate::data::{FetchPlan, Partitions, PlannedPartition, Seen, check_leader_epoch};
 
 /// Answers of sessions leave out what did not change; this is what is known of one partition after reading.
 struct Read {
@@ -23,7 +23,9 @@ pub(crate) async fn handle(
     request: FetchRequest,
 ) -> Result<Handled<FetchResponse>, HandlerError> {
     let broker = cx.broker;
-    let plan = match broker.fetch_sessions.plan(&request, cx.api_version, Instant::now()) {
+    let image = broker.topics.image();
+    let names = |id: &Uuid| image.name_of(id).cloned();
+    let plan = match broker.fetch_sessions.plan(&request, cx.api_version, Instant::now(), names) {
         Ok(plan) => plan,
         Err(error) => return Ok(FetchResponse { error_code: error.code(), ..Default::default() }.into()),
     };
@@ -80,7 +82,7 @@ fn read_all(cx: &RequestContext<'_>, plan: &FetchPlan, limits: &Limits) -> Vec<R
     let mut left = limits.max_bytes;
     let mut first = true;
     let reads = plan.partitions.iter().map(|wanted| {
-        let read = read_one(cx, &partitions, wanted, left, first, limits.isolation);
+        let read = read_one(&partitions, wanted, left, first, limits.isolation);
         left = left.saturating_sub(read.size);
         first &= read.size == 0;
         read
@@ -89,7 +91,6 @@ fn read_all(cx: &RequestContext<'_>, plan: &FetchPlan, limits: &Limits) -> Vec<R
 }
 
 fn read_one(
-    cx: &RequestContext<'_>,
     partitions: &Partitions<'_>,
     wanted: &PlannedPartition,
     left: usize,
@@ -97,14 +98,15 @@ fn read_one(
     isolation: Isolation,
 ) -> Read {
     let (key, planned) = (&wanted.key, &wanted.planned);
-    let by_id = cx.api_version > FETCH_NAMES_UNTIL;
-    let found = partitions
-        .find(by_id, &key.topic, &key.topic_id, key.partition)
-        .and_then(|log| check_leader_epoch(&log, planned.current_leader_epoch).map(|()| log));
+    let found =
+        partitions.planned(wanted).and_then(|log| check_leader_epoch(&log, planned.current_leader_epoch).map(|()| log));
     let log = match found {
         Ok(log) => log,
         // F-2: an empty list, where errors of the read path have none.
-        Err(error) => return failed(key.partition, error.code(), Some(Vec::new())),
+        Err(error @ (ErrorCode::UnknownTopicId | ErrorCode::UnknownTopicOrPartition)) => {
+            return failed(key.partition, error.code(), Some(Vec::new()));
+        }
+        Err(error) => return failed(key.partition, error.code(), None),
     };
     match diverges(&log, planned.last_fetched_epoch, planned.fetch_offset) {
         Ok(None) => {}
@@ -206,11 +208,7 @@ fn joined(mut pieces: Vec<Bytes>, size: usize) -> Bytes {
 
 fn partitions_of(cx: &RequestContext<'_>, plan: &FetchPlan) -> Vec<log::TopicPartition> {
     let partitions = Partitions::now(cx.broker);
-    let by_id = cx.api_version > FETCH_NAMES_UNTIL;
-    let found = plan.partitions.iter().filter_map(|wanted| {
-        let key = &wanted.key;
-        partitions.find(by_id, &key.topic, &key.topic_id, key.partition).ok()
-    });
+    let found = plan.partitions.iter().filter_map(|wanted| partitions.planned(wanted).ok());
     found.map(|log| log.topic_partition().clone()).collect()
 }
 

@@ -71,6 +71,7 @@ impl<'a> Input<'a> {
             self.tracked.reading(frame_time_ms(0));
         }
         while self.buffer.len() < PREFIX_BYTES {
+            self.check_length()?;
             if self.receive(0).await? == 0 {
                 return if self.buffer.is_empty() { Ok(None) } else { Err(CloseReason::CutOff) };
             }
@@ -93,6 +94,14 @@ impl<'a> Input<'a> {
     /// Marks that the client has sent something that made sense.
     pub fn understood(&mut self) {
         self.first = false;
+    }
+
+    /// A length that no request can have is not worth waiting for what comes after it.
+    fn check_length(&self) -> Result<(), CloseReason> {
+        match self.buffer.first_chunk::<LENGTH_BYTES>().map(|bytes| i32::from_be_bytes(*bytes)) {
+            Some(length) if length < MIN_FRAME_BYTES as i32 => Err(CloseReason::TooShort { length }),
+            _ => Ok(()),
+        }
     }
 
     /// Length, key and version against the table and the limits (N-3).

@@ -39,6 +39,8 @@ enum CloseReason {
     UnknownApi { key: i16, length: i32 },
     #[error("version {version} of {key} is not served")]
     Version { key: ApiKey, version: i16 },
+    #[error("a request of {length} bytes, which is less than a header has")]
+    TooShort { length: i32 },
     #[error("a {key} request of {length} bytes, where at most {limit} are read")]
     FrameLength { key: ApiKey, length: i32, limit: usize },
     #[error("the request header cannot be read: {0}")]

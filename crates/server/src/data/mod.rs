@@ -40,13 +40,12 @@ impl<'a> Partitions<'a> {
         self.image.name_of(id).cloned().ok_or(ErrorCode::UnknownTopicId)
     }
 
-    /// By id where `by_id` says that the request has ids, else by name.
-    pub fn find(&self, by_id: bool, name: &KStr, id: &Uuid, partition: i32) -> Result<Arc<PartitionLog>, ErrorCode> {
-        if by_id {
-            let name = self.name_of(id)?;
-            return self.by_name(&name, partition);
-        }
-        self.by_name(name, partition)
+    /// As a fetch wants it, by name or by the id that a topic of this name once had (F-2, F-16).
+    pub fn planned(&self, wanted: &PlannedPartition) -> Result<Arc<PartitionLog>, ErrorCode> {
+        let (name, id) = (wanted.name.as_ref().ok_or(ErrorCode::UnknownTopicId)?, &wanted.key.topic_id);
+        let log = self.by_name(name, wanted.key.partition)?;
+        let same = *id == Uuid::default() || self.image.name_of(id) == Some(name);
+        if same { Ok(log) } else { Err(ErrorCode::InconsistentTopicId) }
     }
 }
 

@@ -47,6 +47,8 @@ const NOTHING_SEEN: Seen = Seen { high_watermark: -1, log_start_offset: -1 };
 #[derive(Clone, Debug)]
 pub(crate) struct PlannedPartition {
     pub key: FetchKey,
+    /// The topic: for a key with an id, the one that had it when the client first asked. `None`: no topic ever had it (F-16).
+    pub name: Option<KStr>,
     pub planned: Planned,
     pub seen: Seen,
 }
@@ -74,7 +76,14 @@ struct Session {
     epoch: i32,
     by_id: bool,
     used_at: Instant,
-    partitions: IndexMap<FetchKey, (Planned, Seen)>,
+    partitions: IndexMap<FetchKey, Cached>,
+}
+
+#[derive(Debug)]
+struct Cached {
+    name: Option<KStr>,
+    planned: Planned,
+    seen: Seen,
 }
 
 impl FetchSessions {
@@ -83,17 +92,27 @@ impl FetchSessions {
         FetchSessions { slots, sessions: Mutex::default() }
     }
 
-    /// Resolves a request. The error is one for the top level of the answer.
-    pub fn plan(&self, request: &FetchRequest, version: i16, now: Instant) -> Result<FetchPlan, ErrorCode> {
+    /// Resolves a request; `names` says which topic has an id. The error is one for the top level of the answer.
+    pub fn plan(
+        &self,
+        request: &FetchRequest,
+        version: i16,
+        now: Instant,
+        names: impl Fn(&Uuid) -> Option<KStr>,
+    ) -> Result<FetchPlan, ErrorCode> {
         let by_id = version > FETCH_NAMES_UNTIL;
-        match request.session_epoch {
+        let mut plan = match request.session_epoch {
             FINAL_EPOCH => {
                 self.lock().remove(&request.session_id);
-                Ok(FetchPlan { session_id: 0, incremental: false, partitions: full(request, by_id) })
+                FetchPlan { session_id: 0, incremental: false, partitions: full(request, by_id) }
             }
-            INITIAL_EPOCH => Ok(self.open(request, by_id, now)),
-            _ => self.continue_session(request, by_id, now),
+            INITIAL_EPOCH => self.open(request, by_id, now, &names),
+            _ => self.continue_session(request, by_id, now, &names)?,
+        };
+        if by_id && plan.session_id == 0 {
+            plan.partitions.iter_mut().for_each(|partition| partition.name = names(&partition.key.topic_id));
         }
+        Ok(plan)
     }
 
     /// Notes what the client has been told, and moves partitions with records to the end, so that each has its turn (F-6).
@@ -102,7 +121,7 @@ impl FetchSessions {
         let Some(session) = sessions.get_mut(&session_id) else { return };
         for (key, seen, had_records) in told {
             let Some((index, _, state)) = session.partitions.get_full_mut(&key) else { continue };
-            state.1 = seen;
+            state.seen = seen;
             if had_records {
                 let last = session.partitions.len() - 1;
                 session.partitions.move_index(index, last);
@@ -115,20 +134,35 @@ impl FetchSessions {
     }
 
     /// A full request that asks for a session; it gets none if there is no room (id 0).
-    fn open(&self, request: &FetchRequest, by_id: bool, now: Instant) -> FetchPlan {
-        let partitions = full(request, by_id);
+    fn open(
+        &self,
+        request: &FetchRequest,
+        by_id: bool,
+        now: Instant,
+        names: impl Fn(&Uuid) -> Option<KStr>,
+    ) -> FetchPlan {
+        let mut partitions = full(request, by_id);
         let mut sessions = self.lock();
         sessions.remove(&request.session_id);
         if partitions.is_empty() || !make_room(&mut sessions, self.slots, now) {
             return FetchPlan { session_id: 0, incremental: false, partitions };
         }
         let session_id = fresh_id(&sessions);
-        let cached = partitions.iter().map(|p| (detached(&p.key), (p.planned, NOTHING_SEEN))).collect();
+        if by_id {
+            partitions.iter_mut().for_each(|partition| partition.name = names(&partition.key.topic_id));
+        }
+        let cached = partitions.iter().map(cached).collect();
         sessions.insert(session_id, Session { epoch: 1, by_id, used_at: now, partitions: cached });
         FetchPlan { session_id, incremental: false, partitions }
     }
 
-    fn continue_session(&self, request: &FetchRequest, by_id: bool, now: Instant) -> Result<FetchPlan, ErrorCode> {
+    fn continue_session(
+        &self,
+        request: &FetchRequest,
+        by_id: bool,
+        now: Instant,
+        names: impl Fn(&Uuid) -> Option<KStr>,
+    ) -> Result<FetchPlan, ErrorCode> {
         let mut sessions = self.lock();
         let session = sessions.get_mut(&request.session_id).ok_or(ErrorCode::FetchSessionIdNotFound)?;
         if session.epoch != request.session_epoch {
@@ -139,11 +173,12 @@ impl FetchSessions {
         }
         session.epoch = if session.epoch == i32::MAX { 1 } else { session.epoch + 1 };
         session.used_at = now;
-        for PlannedPartition { key, planned, seen } in full(request, by_id) {
-            match session.partitions.get_mut(&key) {
-                Some(state) => state.0 = planned,
+        for partition in full(request, by_id) {
+            match session.partitions.get_mut(&partition.key) {
+                Some(state) => state.planned = partition.planned,
                 None => {
-                    session.partitions.insert(detached(&key), (planned, seen));
+                    let (key, state) = cached(&partition);
+                    session.partitions.insert(key, state);
                 }
             }
         }
@@ -158,8 +193,12 @@ impl FetchSessions {
             sessions.remove(&request.session_id);
             return Ok(FetchPlan { session_id: 0, incremental: true, partitions: Vec::new() });
         }
-        let partitions = session.partitions.iter();
-        let partitions = partitions.map(|(key, &(planned, seen))| PlannedPartition { key: key.clone(), planned, seen });
+        let partitions = session.partitions.iter_mut().map(|(key, state)| {
+            if by_id && state.name.is_none() {
+                state.name = names(&key.topic_id);
+            }
+            PlannedPartition { key: key.clone(), name: state.name.clone(), planned: state.planned, seen: state.seen }
+        });
         Ok(FetchPlan { session_id: request.session_id, incremental: true, partitions: partitions.collect() })
     }
 }
@@ -196,7 +235,8 @@ fn full(request: &FetchRequest, by_id: bool) -> Vec<PlannedPartition> {
     for topic in &request.topics {
         for partition in &topic.partitions {
             let key = key(&topic.topic, &topic.topic_id, partition.partition, by_id);
-            partitions.push(PlannedPartition { key, planned: planned(partition), seen: NOTHING_SEEN });
+            let name = (!by_id).then(|| key.topic.clone());
+            partitions.push(PlannedPartition { key, name, planned: planned(partition), seen: NOTHING_SEEN });
         }
     }
     partitions
@@ -220,8 +260,10 @@ fn key(topic: &KStr, topic_id: &Uuid, partition: i32, by_id: bool) -> FetchKey {
 }
 
 /// Out of the frame of the request, which a session would else keep alive.
-fn detached(key: &FetchKey) -> FetchKey {
-    FetchKey { topic: key.topic.to_owned_detached(), ..key.clone() }
+fn cached(partition: &PlannedPartition) -> (FetchKey, Cached) {
+    let key = FetchKey { topic: partition.key.topic.to_owned_detached(), ..partition.key.clone() };
+    let name = partition.name.as_ref().map(KStr::to_owned_detached);
+    (key, Cached { name, planned: partition.planned, seen: partition.seen })
 }
 
 #[cfg(test)]
@@ -241,6 +283,10 @@ mod tests {
         FetchRequest { session_id, session_epoch, topics, ..Default::default() }
     }
 
+    fn no_ids(_: &Uuid) -> Option<KStr> {
+        None
+    }
+
     fn offsets(plan: &FetchPlan) -> Vec<(i32, i64)> {
         plan.partitions.iter().map(|p| (p.key.partition, p.planned.fetch_offset)).collect()
     }
@@ -248,61 +294,86 @@ mod tests {
     #[test]
     fn f_11_a_session_is_opened_continued_and_closed() {
         let (sessions, now) = (FetchSessions::new(10), Instant::now());
-        let first = sessions.plan(&request(0, 0, &[(0, 5), (1, 6)]), 12, now).unwrap();
+        let first = sessions.plan(&request(0, 0, &[(0, 5), (1, 6)]), 12, now, no_ids).unwrap();
         assert!(first.session_id > 0 && !first.incremental);
         let id = first.session_id;
-        let second = sessions.plan(&request(id, 1, &[(1, 9), (2, 0)]), 12, now).unwrap();
+        let second = sessions.plan(&request(id, 1, &[(1, 9), (2, 0)]), 12, now, no_ids).unwrap();
         assert!(second.incremental);
         assert_eq!(offsets(&second), [(0, 5), (1, 9), (2, 0)]);
-        let closed = sessions.plan(&request(id, -1, &[]), 12, now).unwrap();
+        let closed = sessions.plan(&request(id, -1, &[]), 12, now, no_ids).unwrap();
         assert_eq!(closed.session_id, 0);
-        assert_eq!(sessions.plan(&request(id, 2, &[]), 12, now).unwrap_err(), ErrorCode::FetchSessionIdNotFound);
+        assert_eq!(
+            sessions.plan(&request(id, 2, &[]), 12, now, no_ids).unwrap_err(),
+            ErrorCode::FetchSessionIdNotFound
+        );
+    }
+
+    #[test]
+    fn f_16_a_session_keeps_the_name_that_a_topic_id_had() {
+        let (sessions, now) = (FetchSessions::new(10), Instant::now());
+        let names = |plan: &FetchPlan| plan.partitions.iter().map(|p| p.name.clone()).collect::<Vec<_>>();
+        let known = |_: &Uuid| Some(KStr::from_static("t"));
+        let first = sessions.plan(&request(0, 0, &[(0, 0)]), 13, now, no_ids).unwrap();
+        assert_eq!(names(&first), [None]);
+        let id = first.session_id;
+        let second = sessions.plan(&request(id, 1, &[]), 13, now, known).unwrap();
+        assert_eq!(names(&second), [Some("t".into())]);
+        // Also when the client says anew what it wants of the partition.
+        let third = sessions.plan(&request(id, 2, &[(0, 5)]), 13, now, no_ids).unwrap();
+        assert_eq!(names(&third), [Some("t".into())]);
+        assert_eq!(names(&sessions.plan(&request(0, -1, &[(0, 0)]), 13, now, known).unwrap()), [Some("t".into())]);
     }
 
     #[test]
     fn f_12_errors_do_not_advance_the_session() {
         let (sessions, now) = (FetchSessions::new(10), Instant::now());
-        let id = sessions.plan(&request(0, 0, &[(0, 0)]), 12, now).unwrap().session_id;
-        assert_eq!(sessions.plan(&request(id, 2, &[]), 12, now).unwrap_err(), ErrorCode::InvalidFetchSessionEpoch);
-        assert_eq!(sessions.plan(&request(id, 1, &[]), 13, now).unwrap_err(), ErrorCode::FetchSessionTopicIdError);
-        assert!(sessions.plan(&request(id, 1, &[]), 12, now).is_ok());
+        let id = sessions.plan(&request(0, 0, &[(0, 0)]), 12, now, no_ids).unwrap().session_id;
+        assert_eq!(
+            sessions.plan(&request(id, 2, &[]), 12, now, no_ids).unwrap_err(),
+            ErrorCode::InvalidFetchSessionEpoch
+        );
+        assert_eq!(
+            sessions.plan(&request(id, 1, &[]), 13, now, no_ids).unwrap_err(),
+            ErrorCode::FetchSessionTopicIdError
+        );
+        assert!(sessions.plan(&request(id, 1, &[]), 12, now, no_ids).is_ok());
     }
 
     #[test]
     fn f_11_the_epoch_wraps_to_1() {
         let (sessions, now) = (FetchSessions::new(10), Instant::now());
-        let id = sessions.plan(&request(0, 0, &[(0, 0)]), 12, now).unwrap().session_id;
+        let id = sessions.plan(&request(0, 0, &[(0, 0)]), 12, now, no_ids).unwrap().session_id;
         sessions.lock().get_mut(&id).unwrap().epoch = i32::MAX;
-        sessions.plan(&request(id, i32::MAX, &[]), 12, now).unwrap();
-        assert!(sessions.plan(&request(id, 1, &[]), 12, now).is_ok());
+        sessions.plan(&request(id, i32::MAX, &[]), 12, now, no_ids).unwrap();
+        assert!(sessions.plan(&request(id, 1, &[]), 12, now, no_ids).is_ok());
     }
 
     #[test]
     fn f_14_a_session_that_becomes_empty_is_closed() {
         let (sessions, now) = (FetchSessions::new(10), Instant::now());
-        let id = sessions.plan(&request(0, 0, &[(0, 0)]), 12, now).unwrap().session_id;
+        let id = sessions.plan(&request(0, 0, &[(0, 0)]), 12, now, no_ids).unwrap().session_id;
         let forgotten = ForgottenTopic { topic: "t".into(), partitions: vec![0], ..Default::default() };
         let last = FetchRequest { forgotten_topics_data: vec![forgotten], ..request(id, 1, &[]) };
-        assert_eq!(sessions.plan(&last, 12, now).unwrap().session_id, 0);
+        assert_eq!(sessions.plan(&last, 12, now, no_ids).unwrap().session_id, 0);
         assert!(sessions.lock().is_empty());
     }
 
     #[test]
     fn f_15_a_full_cache_gives_no_session_until_one_is_old() {
         let (sessions, now) = (FetchSessions::new(1), Instant::now());
-        assert!(sessions.plan(&request(0, 0, &[(0, 0)]), 12, now).unwrap().session_id > 0);
-        assert_eq!(sessions.plan(&request(0, 0, &[(0, 0)]), 12, now).unwrap().session_id, 0);
+        assert!(sessions.plan(&request(0, 0, &[(0, 0)]), 12, now, no_ids).unwrap().session_id > 0);
+        assert_eq!(sessions.plan(&request(0, 0, &[(0, 0)]), 12, now, no_ids).unwrap().session_id, 0);
         let later = now + EVICTABLE_AFTER;
-        assert!(sessions.plan(&request(0, 0, &[(0, 0)]), 12, later).unwrap().session_id > 0);
+        assert!(sessions.plan(&request(0, 0, &[(0, 0)]), 12, later, no_ids).unwrap().session_id > 0);
     }
 
     #[test]
     fn f_6_partitions_with_records_go_to_the_end() {
         let (sessions, now) = (FetchSessions::new(1), Instant::now());
-        let first = sessions.plan(&request(0, 0, &[(0, 0), (1, 0), (2, 0)]), 12, now).unwrap();
+        let first = sessions.plan(&request(0, 0, &[(0, 0), (1, 0), (2, 0)]), 12, now, no_ids).unwrap();
         let seen = Seen { high_watermark: 7, log_start_offset: 0 };
         sessions.answered(first.session_id, [(first.partitions[0].key.clone(), seen, true)]);
-        let second = sessions.plan(&request(first.session_id, 1, &[]), 12, now).unwrap();
+        let second = sessions.plan(&request(first.session_id, 1, &[]), 12, now, no_ids).unwrap();
         assert_eq!(offsets(&second), [(1, 0), (2, 0), (0, 0)]);
         assert_eq!(second.partitions[2].seen, seen);
     }
