@@ -110,7 +110,7 @@ impl PartitionLog {
         }
         let size = prepared.bytes.len() as u64;
         let append = NextAppend { bytes: size, last_offset: next - 1, max_timestamp, now_ms: params.now_ms };
-        self.roll_if_needed(inner, config, &append)?;
+        let rolled = self.roll_if_needed(inner, config, &append)?;
         self.write(inner, params, config, prepared)?;
         if inner.epochs.assign(epoch, first_offset) {
             inner.epochs_changed = true;
@@ -120,7 +120,7 @@ impl PartitionLog {
         inner.bytes_since_snapshot += size;
         let bytes = Bytes::from(std::mem::take(&mut prepared.bytes));
         inner.tail.push(first_offset, next, bytes, params.now_ms);
-        self.arrange_sync(inner, config.flush, params.now_ms);
+        self.arrange_sync(inner, config.flush, rolled, params.now_ms);
         Ok(AppendInfo {
             first_offset,
             last_offset: next - 1,
@@ -199,18 +199,19 @@ impl PartitionLog {
         }
     }
 
-    /// Starts a new segment if the batches do not belong into the active one (H-5).
-    fn roll_if_needed(&self, inner: &mut Inner, config: &LogConfig, next: &NextAppend) -> Result<(), Failure> {
+    /// Starts a new segment if the batches do not belong into the active one (H-5); true if so.
+    fn roll_if_needed(&self, inner: &mut Inner, config: &LogConfig, next: &NextAppend) -> Result<bool, Failure> {
         let limits = RollLimits {
             segment_bytes: u64::from(config.segment_bytes).min(i32::MAX as u64),
             segment_ms: config.segment_ms - self.jitter_ms(config, inner.active().base),
             index_bytes: u64::from(config.segment_index_bytes),
         };
         let must = inner.active().must_roll(&self.shared.files, next, &limits);
-        if must.map_err(|error| StorageError::io(format_args!("{}: cannot read an index", self.tp), error))? {
+        let must = must.map_err(|error| StorageError::io(format_args!("{}: cannot read an index", self.tp), error))?;
+        if must {
             roll(inner, &self.shared, next.now_ms);
         }
-        Ok(())
+        Ok(must)
     }
 
     /// What is taken off the age of the segment that begins at `base`: any number, but always the same for a segment, and another
@@ -224,8 +225,9 @@ impl PartitionLog {
         (hash >> 1).checked_rem(most.max(0) as u64).unwrap_or(0) as i64
     }
 
-    /// Sees to it that what was appended becomes visible and durable as the policy says.
-    fn arrange_sync(&self, inner: &mut Inner, flush: FlushPolicy, now_ms: i64) {
+    /// Sees to it that what was appended becomes visible and durable as the policy says. A closed segment is synced under any policy, in
+    /// the background: only what is durable is compacted, and recovery reads the rest.
+    fn arrange_sync(&self, inner: &mut Inner, flush: FlushPolicy, rolled: bool, now_ms: i64) {
         if inner.dirty_since_ms < 0 {
             inner.dirty_since_ms = now_ms;
         }
@@ -233,7 +235,7 @@ impl PartitionLog {
             self.enqueue_inner(inner);
         } else {
             inner.advance(flush);
-            if inner.unsynced_bytes >= self.shared.config.background_sync_bytes {
+            if rolled || inner.unsynced_bytes >= self.shared.config.background_sync_bytes {
                 self.enqueue_inner(inner);
             } else {
                 self.list_unsynced(inner);

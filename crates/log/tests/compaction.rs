@@ -318,6 +318,22 @@ fn what_is_compacted_is_remembered() {
     assert_eq!(records(&log).last(), Some(&row(log.offsets().unwrap().log_end - 3, "a", Some("3"))));
 }
 
+/// Under every policy: else a compacted topic would grow for ever, and a restart after a crash would read all of it.
+#[test]
+fn a_closed_segment_is_synced_and_compacted_also_if_the_policy_is_never() {
+    let dir = open(&MemFs::new());
+    let log = partition(&dir, LogConfig { flush: FlushPolicy::Never, ..compacted() });
+    let value = "y".repeat(220);
+    put(&log, &[("a", Some(&value))]);
+    dir.flush_now();
+    assert_eq!((log.offsets().unwrap().durable, dir.compact(NOW).len()), (0, 0));
+    put(&log, &[("a", Some(&value))]);
+    put(&log, &[("a", Some("1"))]);
+    dir.flush_now();
+    assert!(log.offsets().unwrap().durable >= 1);
+    assert_eq!(dir.compact(NOW).len(), 1);
+}
+
 /// C-7: the end of the log stays where it is even if its last record was compacted away and a crash takes the active segment.
 #[test]
 fn c_7_a_crash_gives_no_offset_out_again() {

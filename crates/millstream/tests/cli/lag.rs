@@ -1,18 +1,12 @@
 //! `millstream groups lag`, against counts made by hand.
 
-use std::time::{SystemTime, UNIX_EPOCH};
-
 use serde_json::{Value, json};
 use wire::KStr;
 use wire::messages::delete_records_request::{DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsTopic};
 
-use super::rig::{Rig, words};
+use super::rig::{Rig, now_ms, words};
 
 const HOUR_MS: i64 = 3_600_000;
-
-fn now_ms() -> i64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).expect("it is later than 1970").as_millis() as i64
-}
 
 fn partitions(rig: &Rig, options: &str) -> Vec<Value> {
     let shown = rig.cli(&format!("groups lag g {options} --json")).json();

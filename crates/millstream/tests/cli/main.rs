@@ -3,6 +3,7 @@
 mod groups;
 mod http;
 mod lag;
+mod lag_agrees;
 mod log_dump;
 mod reset_offsets;
 mod rig;

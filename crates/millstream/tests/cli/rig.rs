@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use client::admin::positions::{Position, offsets as offsets_of};
 use client::admin::topics::{self, NewTopic};
@@ -60,6 +60,10 @@ impl Ran {
         assert!(!self.stderr.contains("backtrace"), "{:?}", self.stderr);
         self.stdout
     }
+}
+
+pub fn now_ms() -> i64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).expect("it is later than 1970").as_millis() as i64
 }
 
 /// Runs the binary without any broker of its own.
@@ -137,6 +141,19 @@ impl Rig {
         self.dir.path()
     }
 
+    /// What the admin HTTP interface answers.
+    pub fn http(&self, path: &str) -> String {
+        let address = self.running.as_ref().and_then(|running| running.admin_addresses().first().copied());
+        let address = address.expect("it was switched on").to_string();
+        let answer = self.runtime.block_on(client::http::get(&address, path, PATIENCE)).expect("an answer");
+        assert_eq!(answer.status, 200, "{}", answer.body);
+        answer.body
+    }
+
+    pub fn http_json(&self, path: &str) -> Value {
+        serde_json::from_str(&self.http(path)).expect("JSON")
+    }
+
     pub fn client(&self) -> Client {
         Client::new(&self.address, "test", PATIENCE)
     }
@@ -146,7 +163,14 @@ impl Rig {
     }
 
     pub fn create_topic(&self, name: &str, partitions: i32) {
-        let topic = NewTopic { name: name.to_owned(), partitions: Some(partitions), ..Default::default() };
+        self.create_topic_with(name, partitions, &[]);
+    }
+
+    /// With configs `KEY=VALUE`.
+    pub fn create_topic_with(&self, name: &str, partitions: i32, configs: &[&str]) {
+        let split = |config: &&str| config.split_once('=').map(|(key, value)| (key.to_owned(), value.to_owned()));
+        let configs = configs.iter().map(|config| split(config).expect("KEY=VALUE")).collect();
+        let topic = NewTopic { name: name.to_owned(), partitions: Some(partitions), configs, ..Default::default() };
         self.runtime.block_on(topics::create(&mut self.client(), &topic, false)).expect("the topic is created");
     }
 
@@ -224,9 +248,17 @@ impl Rig {
         ends[at].expect("the partition is there")
     }
 
+    /// Offsets of the first partitions of a topic.
     pub fn commit(&self, group: &str, topic: &str, offsets: &[i64]) {
-        let offsets: BTreeMap<_, _> =
-            offsets.iter().enumerate().map(|(p, offset)| (TopicPartition::new(topic, p as i32), *offset)).collect();
+        let at = |(p, offset): (usize, &i64)| (TopicPartition::new(topic, p as i32), *offset);
+        self.commit_all(group, offsets.iter().enumerate().map(at).collect());
+    }
+
+    pub fn commit_at(&self, group: &str, topic: &str, partition: i32, offset: i64) {
+        self.commit_all(group, BTreeMap::from([(TopicPartition::new(topic, partition), offset)]));
+    }
+
+    fn commit_all(&self, group: &str, offsets: BTreeMap<TopicPartition, i64>) {
         let outcomes = self.runtime.block_on(offsets::commit(&mut self.client(), group, &offsets)).expect("an answer");
         assert!(outcomes.values().all(|code| code.is_none()), "{outcomes:?}");
     }
@@ -323,14 +355,16 @@ impl Transaction<'_> {
             committed,
             ..Default::default()
         };
+        let end = || self.rig.end(&self.at, Isolation::ReadUncommitted);
+        let before = end();
         until_ready(|| self.rig.call(&request), |response| response.error_code);
         for _ in 0..400 {
-            if self.rig.end(&self.at, Isolation::ReadCommitted) == self.rig.end(&self.at, Isolation::ReadUncommitted) {
+            if end() > before {
                 return;
             }
             std::thread::sleep(Duration::from_millis(25));
         }
-        panic!("the last stable offset does not move");
+        panic!("no marker is written");
     }
 }
 
