@@ -34,7 +34,7 @@ pub use env::{Env, IdSource, Moment, SeededIds};
 pub use map::Map;
 pub use outcome::{Effect, InternalTopic, Outcome, Reply};
 pub use record::{Record, RecordError};
-pub use runtime::{Cell, StateMachine, partition_of};
+pub use runtime::{Cell, StateMachine};
 pub use shard::{Brief, Shard, Soft, State};
 pub use state_log::{EndMarker, LogEntry, LogError, Producer, RawRecord, StateLog};
 pub use timer::Timers;

@@ -9,6 +9,7 @@ pub mod batch;
 mod codec;
 mod error;
 mod error_code;
+mod key_hash;
 mod kstr;
 // Formatted by `xtask codegen`, which must give the same bytes everywhere.
 #[rustfmt::skip]
@@ -23,6 +24,7 @@ pub use bytes::Bytes;
 pub use codec::{CoordinatorKey, CoordinatorValue, Element, Message, Request};
 pub use error::{DecodeError, EncodeError, UnknownCode};
 pub use error_code::ErrorCode;
+pub use key_hash::{partition_of, string_hash};
 pub use kstr::KStr;
 pub use messages::ApiKey;
 pub use reader::Reader;

@@ -12,11 +12,14 @@ use wire::messages::describe_groups_request::DescribeGroupsRequest;
 use wire::messages::describe_groups_response as classic;
 use wire::messages::streams_group_describe_request::StreamsGroupDescribeRequest;
 use wire::messages::streams_group_describe_response as streams;
-use wire::{ApiKey, Bytes, ErrorCode, KStr, Message, Reader};
+use wire::{ApiKey, Bytes, ErrorCode, KStr, Message, Reader, partition_of};
 
-use super::TopicPartition;
+use super::{TopicPartition, topics};
 use crate::error::ClientError;
 use crate::router::Client;
+
+/// Its partitions are where groups live.
+const COORDINATOR_TOPIC: &str = "__consumer_offsets";
 
 /// The protocol of a group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -46,6 +49,8 @@ pub struct GroupDescription {
     pub state: String,
     /// `host:port`.
     pub coordinator: String,
+    /// Of `__consumer_offsets`, where the group lives.
+    pub coordinator_partition: Option<i32>,
     /// The broker's assignor, or the protocol that classic members agreed on.
     pub assignor: Option<String>,
     /// `None` for classic groups, which do not show their generation.
@@ -159,6 +164,14 @@ pub struct Node {
 
 /// Asks in each protocol in turn, since a group id does not tell which one it is. Fails with GROUP_ID_NOT_FOUND.
 pub async fn describe(client: &mut Client, group_id: &str) -> Result<GroupDescription, ClientError> {
+    let mut description = describe_any(client, group_id).await?;
+    let offsets = topics::find(client, &[COORDINATOR_TOPIC]).await?.remove(COORDINATOR_TOPIC);
+    let partitions = offsets.map_or(0, |topic| topic.partitions.len() as u32);
+    description.coordinator_partition = (partitions > 0).then(|| partition_of(group_id, partitions) as i32);
+    Ok(description)
+}
+
+async fn describe_any(client: &mut Client, group_id: &str) -> Result<GroupDescription, ClientError> {
     let coordinator = client.coordinator(group_id).await?;
     if client.offers(ApiKey::StreamsGroupDescribe).await?
         && let Some(found) = describe_streams(client, group_id, &coordinator).await?
@@ -205,6 +218,7 @@ async fn describe_streams(
         kind: GroupKind::Streams,
         state: group.group_state.to_string(),
         coordinator: coordinator.to_owned(),
+        coordinator_partition: None,
         assignor: text(group.assignor_name.as_ref()),
         group_epoch: Some(group.group_epoch),
         assignment_epoch: Some(group.assignment_epoch),
@@ -341,6 +355,7 @@ async fn describe_consumer(
         kind: GroupKind::Consumer,
         state: group.group_state.to_string(),
         coordinator: coordinator.to_owned(),
+        coordinator_partition: None,
         assignor: Some(group.assignor_name.to_string()),
         group_epoch: Some(group.group_epoch),
         assignment_epoch: Some(group.assignment_epoch),
@@ -395,6 +410,7 @@ async fn describe_classic(
         kind: GroupKind::Classic,
         state: group.group_state.to_string(),
         coordinator: coordinator.to_owned(),
+        coordinator_partition: None,
         assignor: Some(group.protocol_data.to_string()).filter(|name| !name.is_empty()),
         group_epoch: None,
         assignment_epoch: None,

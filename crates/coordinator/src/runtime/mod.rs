@@ -407,22 +407,12 @@ fn replay_entry<M: StateMachine>(machine: &mut M, entry: LogEntry) -> Result<(),
     Ok(())
 }
 
-/// The partition that a key (group id, transactional id) lives on: Java's string hash over UTF-16 units, and `abs` with
-/// the minimum counted as 0 (C R-1).
-pub fn partition_of(key: &str, partitions: u32) -> u32 {
-    string_hash(key).checked_abs().unwrap_or(0) as u32 % partitions
-}
-
-fn string_hash(text: &str) -> i32 {
-    text.encode_utf16().fold(0i32, |hash, unit| hash.wrapping_mul(31).wrapping_add(i32::from(unit)))
-}
-
 /// Sorts ids in the order in which Kafka's coordinator lists them, that of its hash tables: slots are the highest bits of the
 /// string hash times a constant. Kafka's own tests compare such lists.
 pub fn listing_order(id: &str) -> (u64, &str) {
     /// 2^64 divided by the golden ratio.
     const FIBONACCI: i64 = -7_046_029_254_386_353_131;
-    (i64::from(string_hash(id)).wrapping_mul(FIBONACCI) as u64, id)
+    (i64::from(wire::string_hash(id)).wrapping_mul(FIBONACCI) as u64, id)
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
 
-use super::{Called, Cell, Decision, Position, StateMachine, Unavailable, listing_order, partition_of};
+use super::{Called, Cell, Decision, Position, StateMachine, Unavailable, listing_order};
 use crate::command::Ticket;
 use crate::config::GroupConfigs;
 use crate::env::{Env, Moment, SeededIds};
@@ -432,7 +432,7 @@ fn c_r1_the_partition_of_a_key_is_that_of_java() {
         ("polygenelubricants", 0),
     ];
     for (key, partition) in known {
-        assert_eq!(partition_of(key, 50), partition, "{key}");
+        assert_eq!(wire::partition_of(key, 50), partition, "{key}");
     }
 }
 

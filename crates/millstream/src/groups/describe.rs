@@ -76,7 +76,8 @@ fn head(group: &GroupDescription, rows: &[PartitionLag], out: &mut Output) {
     if let Some(assignor) = &group.assignor {
         line("Assignor", assignor.clone());
     }
-    line("Coordinator", group.coordinator.clone());
+    let partition = group.coordinator_partition.map(|number| format!(", partition {number}")).unwrap_or_default();
+    line("Coordinator", format!("{}{partition}", group.coordinator));
     line("Members", group.members.len().to_string());
     let total = Total::of(rows);
     if let Some(lag) = total.lag {

@@ -101,9 +101,15 @@ fn a_streams_group_shows_epochs_tasks_endpoints_and_its_topology_as_a_tree() {
     rig.produce("in", 0, &[1, 2, 3]);
     streams(&rig, "app", "s1", "in");
     let text = rig.cli("groups describe app").ok();
-    for line in
-        ["Group        app (streams)", "Epochs       group ", "app.example:7070", "└─ subtopology 0", "   └─ reads in"]
-    {
+    let coordinator = format!("Coordinator  {}, partition 0", rig.address);
+    for line in [
+        "Group        app (streams)",
+        "Epochs       group ",
+        &coordinator,
+        "app.example:7070",
+        "└─ subtopology 0",
+        "   └─ reads in",
+    ] {
         assert!(text.contains(line), "{line:?} is not in {text}");
     }
     let tasks: Vec<_> =

@@ -140,7 +140,7 @@ impl<H: Hosting> Host<H> {
     /// The shard that a group or transactional id lives on, or will live on (C R-1, T-1).
     pub fn shard_of(&self, key: &str) -> usize {
         let shards = if self.has_shards() { self.shards() } else { self.0.planned };
-        coordinator::partition_of(key, shards as u32) as usize
+        wire::partition_of(key, shards as u32) as usize
     }
 
     pub fn world(&self, shard: usize) -> H::World {
