@@ -10,6 +10,7 @@
 //! What is absent on purpose: decisions about groups (crate `coordinator`), bytes of segments (crate `log`).
 
 mod admin_http;
+mod advertised;
 mod api;
 mod broker;
 mod clock;

@@ -41,6 +41,10 @@ pub(crate) struct Bound {
 }
 
 impl Bound {
+    pub fn listen(&self) -> &Listen {
+        &self.listen
+    }
+
     /// For another protocol than Kafka's.
     pub fn into_socket(self) -> TcpListener {
         self.socket

@@ -12,7 +12,6 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use wire::KStr;
 
-use crate::admin_http;
 use crate::broker::Broker;
 use crate::clock::Clock;
 use crate::config::{Config, ServerConfig};
@@ -31,6 +30,7 @@ use crate::shutdown::Shutdown;
 use crate::topics::{Change, MetadataError, OFFSETS_TOPIC, TRANSACTIONS_TOPIC, Topics};
 use crate::transactions::markers::Markers;
 use crate::transactions::{Transactions, settings};
+use crate::{admin_http, advertised};
 
 /// How long the start waits for groups to be loaded. Later, whoever is early is told to try again.
 const LOAD_PATIENCE: Duration = Duration::from_millis(500);
@@ -124,6 +124,9 @@ pub async fn start_on(config: ServerConfig, fs: Arc<dyn Fs>) -> Result<RunningSe
     for bound in admin_bound {
         tasks.spawn(admin_http::serve(Arc::downgrade(&broker), broker.shutdown.clone(), bound));
     }
+    let mut listens: Vec<Listen> = bound.iter().map(|bound| bound.listen().clone()).collect();
+    listens.dedup();
+    tasks.spawn(advertised::look_at(listens));
     for bound in bound {
         tasks.spawn(accept(broker.clone(), bound));
     }

@@ -20,12 +20,14 @@ use wire::messages::join_group_request::{JoinGroupRequest, JoinGroupRequestProto
 use wire::messages::join_group_response::JoinGroupResponse;
 use wire::messages::leave_group_request::{LeaveGroupRequest, MemberIdentity};
 use wire::messages::list_groups_request::ListGroupsRequest;
+use wire::messages::metadata_request::MetadataRequest;
 use wire::messages::offset_commit_request::{
     OffsetCommitRequest, OffsetCommitRequestPartition, OffsetCommitRequestTopic,
 };
 use wire::messages::offset_fetch_request::{
     OffsetFetchRequest, OffsetFetchRequestGroup, OffsetFetchRequestTopic, OffsetFetchRequestTopics,
 };
+use wire::messages::streams_group_heartbeat_request::{StreamsGroupHeartbeatRequest, Subtopology, TopicInfo, Topology};
 use wire::messages::sync_group_request::{SyncGroupRequest, SyncGroupRequestAssignment};
 use wire::{Bytes, KStr};
 
@@ -386,4 +388,59 @@ async fn first_contact(broker: &TestBroker, n: usize) {
         ..Default::default()
     };
     assert_eq!(client.call(4, &request).await.error_code, 0);
+}
+
+/// PF-08: the internal topics of a large topology are there, all of them and for every client, by the time that its tasks are.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_topology_with_many_internal_topics_gets_them_and_then_its_tasks() {
+    const STAGES: usize = 80;
+    let settings = [("group.streams.initial.rebalance.delay.ms", "0"), ("group.streams.assignment.interval.ms", "0")];
+    let broker = TestBroker::start(&settings).await;
+    let mut client = broker.connect().await;
+    create_topic(&mut client, "in", 2).await;
+    let topic = |name: String| TopicInfo { name: KStr::from(name), ..Default::default() };
+    let stages = (0..STAGES).map(|stage| Subtopology {
+        subtopology_id: KStr::from(stage.to_string()),
+        source_topics: if stage == 0 { vec!["in".into()] } else { Vec::new() },
+        repartition_source_topics: if stage == 0 { vec![] } else { vec![topic(format!("repartition-{stage:02}"))] },
+        repartition_sink_topics: if stage + 1 == STAGES {
+            Vec::new()
+        } else {
+            vec![KStr::from(format!("repartition-{:02}", stage + 1))]
+        },
+        state_changelog_topics: vec![topic(format!("changelog-{stage:02}"))],
+        ..Default::default()
+    });
+    let mut request = StreamsGroupHeartbeatRequest {
+        group_id: "app".into(),
+        member_id: "m".into(),
+        rebalance_timeout_ms: 60_000,
+        topology: Some(Topology { epoch: 0, subtopologies: stages.collect() }),
+        process_id: Some("p".into()),
+        active_tasks: Some(Vec::new()),
+        standby_tasks: Some(Vec::new()),
+        warmup_tasks: Some(Vec::new()),
+        client_tags: Some(Vec::new()),
+        ..Default::default()
+    };
+    let started = Instant::now();
+    let tasks = loop {
+        let answer = client.call(1, &request).await;
+        assert_eq!(answer.error_code, 0, "{:?}", answer.error_message);
+        if let Some(active) = answer.active_tasks.filter(|active| !active.is_empty()) {
+            break active;
+        }
+        assert!(started.elapsed() < common::PATIENCE, "no tasks: {:?}", answer.status);
+        request.member_epoch = answer.member_epoch;
+        request.topology = None;
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    };
+    assert_eq!(tasks.iter().map(|task| task.partitions.len()).sum::<usize>(), 2 * STAGES);
+    let everything = MetadataRequest { topics: None, ..Default::default() };
+    let metadata = broker.connect().await.call(12, &everything).await;
+    let internal = metadata.topics.iter().filter(|topic| {
+        let name = topic.name.as_deref().unwrap_or_default();
+        (name.starts_with("changelog-") || name.starts_with("repartition-")) && topic.partitions.len() == 2
+    });
+    assert_eq!(internal.count(), 2 * STAGES - 1);
 }

@@ -60,3 +60,28 @@ fn a_long_wait_backs_off() {
     let after_10_s = interval(&mut rig, beat("c2", 3));
     assert!((200..1_000).contains(&after_10_s), "{after_10_s}");
 }
+
+/// PF-06: as for streams groups.
+#[test]
+fn a_storm_of_joins_is_assigned_a_few_times_only() {
+    let mut rig = Rig { bench: Bench::with_config(BrokerConfig::default()) };
+    rig.bench.set_topic("orders", 2_000);
+    rig.bench.set_members_total(300);
+    let mut epochs = Vec::new();
+    for number in 0..300 {
+        rig.bench.advance(17);
+        let id = format!("c{number:03}");
+        let (epoch, _) = rig.ok(joins(&id));
+        epochs.push((id, epoch));
+    }
+    let computed = |rig: &mut Rig| {
+        let records = rig.bench.records().into_iter();
+        records.filter(|record| matches!(record, crate::record::Record::ConsumerTargetMetadata(..))).count()
+    };
+    let during = computed(&mut rig);
+    assert!((2..60).contains(&during), "the target was computed {during} times for 300 joins in 5 s");
+    rig.bench.advance(1_000);
+    rig.ok(beat(&epochs[0].0, epochs[0].1));
+    let (_, group_epoch, assignment_epoch) = rig.state();
+    assert_eq!(assignment_epoch, group_epoch, "the last ones wait no longer than that");
+}

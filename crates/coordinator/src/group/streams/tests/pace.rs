@@ -2,6 +2,7 @@
 
 use super::app::App;
 use crate::config::{BrokerConfig, GroupOverrides};
+use crate::record::Record;
 
 fn group(members: usize, tasks: i32) -> App {
     let mut app = App::new(BrokerConfig::default(), tasks, false);
@@ -126,4 +127,22 @@ fn a_large_group_is_assigned_off_the_shard() {
     app.settle(20_000);
     assert_eq!(app.owners().len(), 5_000);
     assert!(app.clients["new"].active.len() > 100);
+}
+
+/// PF-06: whoever restarts hundreds of members does not have the target of a group that is not small computed for each of them.
+#[test]
+fn a_storm_of_joins_is_assigned_a_few_times_only() {
+    let mut app = group(0, 2_000);
+    app.bench.set_members_total(300);
+    for number in 0..300 {
+        app.advance(17);
+        app.join(&format!("m{number:03}"), &format!("p{number}"));
+    }
+    let computed =
+        app.bench.records().into_iter().filter(|record| matches!(record, Record::StreamsTargetMetadata(..))).count();
+    assert!((2..60).contains(&computed), "the target was computed {computed} times for 300 joins in 5 s");
+    app.advance(1_000);
+    app.beat("m000");
+    let group = app.describe();
+    assert_eq!(group.assignment_epoch, group.group_epoch, "the last ones wait no longer than that");
 }
