@@ -139,7 +139,7 @@ impl Default for BrokerConfig {
             streams_max_warmup_replicas: 20,
             streams_acceptable_recovery_lag: 10_000,
             heartbeat_adaptive: true,
-            heartbeat_cpu_share: 0.05,
+            heartbeat_cpu_share: 0.15,
             offset_metadata_max_chars: 4096,
             offsets_retention_ms: 7 * 24 * 3_600_000,
             offsets_retention_check_interval_ms: 600_000,

@@ -10,7 +10,7 @@ keys! {
         .doc("Group protocols that are served; `classic` always is, `share` is not built.");
     HEARTBEAT_ADAPTIVE = Key::boolean("group.heartbeat.adaptive", "true").high()
         .doc("Whether intervals and delays that nobody configured follow what the group needs. `false` makes each Kafka's constant.");
-    HEARTBEAT_CPU_SHARE = Key::double("group.heartbeat.cpu.share", "0.05").check(Check::Between(0, 1))
+    HEARTBEAT_CPU_SHARE = Key::double("group.heartbeat.cpu.share", "0.15").check(Check::Between(0, 1))
         .doc("Share of one core that heartbeats may cost; bounds the adaptive interval from below.");
 
     CLASSIC_MIN_SESSION_TIMEOUT_MS = Key::int("group.min.session.timeout.ms", "6000")
