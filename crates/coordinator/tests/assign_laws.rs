@@ -248,3 +248,22 @@ fn a_group_without_members_or_with_one_twice_is_refused() {
         assert!(assignor(&twice).is_err(), "{name}");
     }
 }
+
+#[test]
+fn among_equally_loaded_processes_the_one_that_runs_the_task_keeps_it() {
+    let member = |id: &str, process: &str, active: &[i32]| coordinator::assign::StreamsMember {
+        member_id: wire::KStr::copy(id),
+        process_id: wire::KStr::copy(process),
+        active: [("0".into(), active.iter().copied().collect())].into(),
+        ..Default::default()
+    };
+    let input = StreamsInput {
+        members: vec![member("a", "p1", &[0, 1, 2]), member("b", "p1", &[]), member("c", "p0", &[3])],
+        subtopologies: vec![coordinator::assign::Subtopology { id: "0".into(), tasks: 4, stateful: false }],
+        ..Default::default()
+    };
+    // Task 2 is too much for a; p0 and p1 have one task per member each.
+    let target = assign(sticky::assign, &input);
+    let partitions = |id: &str| tasks_of(&target[id].active).map(|task| task.partition).collect::<Vec<_>>();
+    assert_eq!(["a", "b", "c"].map(partitions), [vec![0, 1], vec![2], vec![3]]);
+}

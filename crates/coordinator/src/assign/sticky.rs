@@ -147,7 +147,7 @@ impl<'a> Round<'a> {
         }
     }
 
-    /// Pass 3.
+    /// Pass 3. Among the least loaded, the member that runs the task goes first.
     fn place_active_at_the_least_loaded(&mut self) {
         let mut processes = self.by_load();
         let mut members = MembersByCount::default();
@@ -155,11 +155,17 @@ impl<'a> Round<'a> {
             if self.active[task].is_some() {
                 continue;
             }
-            // There is a process, since there is a member, and each is put back.
-            let Some(Reverse((_, process))) = processes.pop() else {
+            // There is a process, since there is a member, and each is put back; an entry is stale if tasks came past it.
+            while processes.peek().is_some_and(|Reverse((load, process))| *load != self.load(*process)) {
+                processes.pop();
+            }
+            let Some(Reverse((least, first))) = processes.peek().copied() else {
                 break;
             };
-            let member = members.least(self, process);
+            let owner = self.current.active[task];
+            let process = owner.map(|owner| self.index.process_of[owner]);
+            let process = process.filter(|process| self.load(*process) == least).unwrap_or(first);
+            let member = members.least(self, process, owner);
             self.give_active(task, member);
             processes.push(Reverse((self.load(process), process)));
         }
@@ -221,7 +227,7 @@ impl<'a> Round<'a> {
                     }
                 };
                 if let Some(process) = free {
-                    let member = members.least(self, process);
+                    let member = members.least(self, process, None);
                     self.give_standby(*task, member);
                     processes.push(Reverse((self.load(process), process)));
                 }
@@ -252,19 +258,22 @@ struct MembersByCount {
 }
 
 impl MembersByCount {
-    /// The caller gives the member one task.
-    fn least(&mut self, round: &Round<'_>, process: Process) -> Member {
+    /// Among those with the fewest tasks `preferred`, if it is one of them, else the first. The caller gives the member
+    /// one task.
+    fn least(&mut self, round: &Round<'_>, process: Process, preferred: Option<Member>) -> Member {
         self.heaps.resize(round.index.processes.len(), None);
         let members = &round.index.processes[process];
         let heap = self.heaps[process]
             .get_or_insert_with(|| members.iter().map(|member| Reverse((round.of_member[*member], *member))).collect());
-        match heap.pop() {
-            Some(Reverse((count, member))) => {
-                heap.push(Reverse((count + 1, member)));
-                member
-            }
-            // A process has at least one member, and each is put back.
-            None => members[0],
+        while heap.peek().is_some_and(|Reverse((count, member))| *count != round.of_member[*member]) {
+            heap.pop();
         }
+        // A process has at least one member, and each is put back.
+        let Reverse((count, first)) = heap.peek().copied().unwrap_or(Reverse((0, members[0])));
+        let is_as_good =
+            |member: &Member| round.index.process_of[*member] == process && round.of_member[*member] == count;
+        let member = preferred.filter(is_as_good).unwrap_or(first);
+        heap.push(Reverse((count + 1, member)));
+        member
     }
 }
