@@ -98,6 +98,8 @@ pub struct Live {
     open_joins: usize,
     /// Set while the rebalance that runs began with an empty group.
     pub(super) initial_delay: Option<InitialDelay>,
+    /// Somebody joined in the last round of a fixed initial delay; the next one takes it for its own, as in Kafka (M-1, B-5).
+    pub(super) joined_last: bool,
     /// Topics that the members read, as of the latest generation (C D-9).
     pub(super) subscribed: Option<BTreeSet<KStr>>,
 }
@@ -120,6 +122,7 @@ impl Live {
             supported: Map::default(),
             open_joins: 0,
             initial_delay: None,
+            joined_last: false,
             subscribed: None,
         }
     }

@@ -89,7 +89,8 @@ fn begin_initial_delay(scope: &mut Scope<'_>) {
     let (delay, first_ms) = match fixed_ms {
         Some(delay_ms) => {
             let remaining_ms = rebalance_timeout_ms.saturating_sub(delay_ms);
-            let delay = InitialDelay::Fixed { delay_ms, remaining_ms, joined: false };
+            let joined = scope.group.joined_last;
+            let delay = InitialDelay::Fixed { delay_ms, remaining_ms, joined };
             (delay, delay_ms)
         }
         None => {
@@ -150,7 +151,9 @@ fn complete(scope: &mut Scope<'_>) {
         scope.set_join_timer(scope.group.rebalance_timeout_ms().max(LEAST_RETRY_MS));
         return;
     }
-    scope.group.initial_delay = None;
+    if let Some(InitialDelay::Fixed { joined, .. }) = scope.group.initial_delay.take() {
+        scope.group.joined_last = joined;
+    }
     scope.group.generation = scope.group.generation.wrapping_add(1);
     scope.group.pending_syncs.clear();
     let now_ms = scope.at.wall_ms;
@@ -198,10 +201,7 @@ fn drop_absent_dynamic_members(scope: &mut Scope<'_>) {
 /// Nothing was heard of a member or pending id for its session timeout (C B-14).
 pub(super) fn session_ended(scope: &mut Scope<'_>, member_id: &KStr) {
     if scope.group.pending_joins.remove(member_id) {
-        // As in Kafka, where this is the one thing that ends an initial delay early.
-        if scope.group.state() == GroupState::PreparingRebalance && scope.group.all_joined() {
-            complete(scope);
-        }
+        complete_after_session(scope);
         return;
     }
     let Some(member) = scope.group.member(member_id) else {
@@ -213,7 +213,18 @@ pub(super) fn session_ended(scope: &mut Scope<'_>, member_id: &KStr) {
     }
     scope.note(Kind::SessionExpired, member_id, None);
     remove_member(scope, member_id);
-    after_removal(scope);
+    if scope.group.state() == GroupState::PreparingRebalance {
+        complete_after_session(scope);
+    } else {
+        after_removal(scope);
+    }
+}
+
+/// The end of a session is the one thing that ends an initial delay early, as in Kafka.
+fn complete_after_session(scope: &mut Scope<'_>) {
+    if scope.group.state() == GroupState::PreparingRebalance && scope.group.all_joined() {
+        complete(scope);
+    }
 }
 
 /// Removes a member and answers what it left open (C B-14, L-4, decision 21). The caller goes on with `after_removal`.

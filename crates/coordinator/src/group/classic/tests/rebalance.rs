@@ -62,12 +62,39 @@ fn b5_the_delay_ends_with_the_rebalance_timeout() {
 }
 
 #[test]
+fn b5_a_join_in_the_last_round_prolongs_the_next_initial_delay() {
+    let mut rig = rig_with_delay(Some(1_500));
+    let first = rig.send_join(old("a").rebalance(1_000));
+    let second = rig.send_join(old("b").rebalance(1_000));
+    assert_eq!(answered_after(&mut rig, first), 1_500);
+    rig.joined(second);
+    rig.bench.advance(60_000);
+    assert_eq!(rig.state(), "Empty", "nobody has synced");
+    let third = rig.send_join(old("a"));
+    assert_eq!(answered_after(&mut rig, third), 3_000);
+}
+
+#[test]
 fn b5_j11_the_delay_ignores_ids_that_are_pending() {
     let mut rig = rig_with_delay(Some(1_500));
     let join = rig.send_join(old("a"));
     rig.bench.advance(1_000);
     rig.new_id();
     assert_eq!(answered_after(&mut rig, join), 500);
+}
+
+#[test]
+fn b_14_the_session_of_a_member_that_expires_ends_the_delay_of_those_who_wait() {
+    let mut rig = rig_with_delay(Some(5_000));
+    let waits = rig.send_join(old("a").rebalance(60_000));
+    let expires = rig.send_join(old("b").rebalance(60_000).session(6_000));
+    let id = text(&rig.describe().members.iter().find(|member| member.client_id == "b").unwrap().member_id);
+    // A heartbeat makes the session of a newcomer the one that it asked for.
+    assert_eq!(rig.heartbeat(&id, 0), ErrorCode::RebalanceInProgress);
+    rig.bench.advance(1_000);
+    rig.send_join(old("c").rebalance(60_000));
+    assert_eq!(answered_after(&mut rig, waits), 5_000, "not after 10 s, as the delay would have it");
+    assert_eq!(join_response(rig.answer(expires).unwrap().unwrap()).error_code, ErrorCode::UnknownMemberId.code());
 }
 
 #[test]
