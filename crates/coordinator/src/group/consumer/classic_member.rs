@@ -16,11 +16,10 @@ use wire::{Bytes, ErrorCode, KStr};
 
 use super::fault::Fault;
 use super::join::{self, Participant};
-use super::member::{Classic, Has, Member, Progress, Wants};
+use super::member::{Classic, Member, Progress, Wants};
 use super::timers::{self, Timer};
 use super::update::Update;
 use super::{Group, downgrade, embedded, leave, records, regexes, soft};
-use crate::assign::PartitionSet;
 use crate::command::Caller;
 use crate::config::MigrationPolicy;
 use crate::group;
@@ -35,9 +34,9 @@ const JOIN_NEEDS_MEMBER_ID: i16 = 4;
 const LEAVE_MANY: i16 = 3;
 
 pub(crate) fn join(ctx: &mut Ctx<'_, '_>, caller: &Caller, request: &JoinGroupRequest) {
+    let refresh_at_ms = soft::refresh_at(ctx.soft, &request.group_id);
     let response = run_join(ctx, caller, request).unwrap_or_else(|(error, member_id)| {
-        // What soft state took for granted may not have happened.
-        soft::look_again(ctx.soft, &request.group_id);
+        soft::take_back(ctx.soft, &request.group_id, refresh_at_ms);
         JoinGroupResponse {
             error_code: error.code(),
             generation_id: -1,
@@ -69,6 +68,9 @@ fn run_join(
     let Some((group_id, group::Group::Consumer(group))) = state.groups.get_key_value(&request.group_id) else {
         return Err(refuse(ErrorCode::UnknownMemberId));
     };
+    if ctx.env.config.broker.consumer_migration_policy == MigrationPolicy::Disabled {
+        return Err(refuse(ErrorCode::InconsistentGroupProtocol));
+    }
     // Drawn even if what follows is refused, as Kafka does.
     let made_id = request.member_id.is_empty().then(|| KStr::from(ctx.env.ids.uuid().to_string()));
     let member_id = made_id.as_ref().unwrap_or(&request.member_id);
@@ -97,8 +99,7 @@ fn run_join(
     } else {
         let change = update.target(subscribed.epoch);
         let (target_epoch, target) = change.update(ctx, &mut records).map_err(refuse_for)?;
-        let owned = || Some(credible(owned, subscription.generation_id, &participant.member.has));
-        update.reconcile(ctx, owned, target_epoch, &target, subscribed.changed)
+        update.reconcile(ctx, || Some(owned), target_epoch, &target, subscribed.changed)
     };
     let id = participant.member.id.clone();
     if let Some(next) = &next {
@@ -126,13 +127,10 @@ fn run_join(
     })
 }
 
-/// C G-6, up to the two-step join.
+/// C G-6, between the policy and the two-step join.
 fn admit(ctx: &Ctx<'_, '_>, group: &Group, member_id: &KStr, request: &JoinGroupRequest) -> Result<(), JoinError> {
-    let broker = &ctx.env.config.broker;
-    if broker.consumer_migration_policy == MigrationPolicy::Disabled {
-        return Err(refuse(ErrorCode::InconsistentGroupProtocol));
-    }
-    join::check_room(group, broker, member_id, request.group_instance_id.as_ref()).map_err(refuse_for)?;
+    join::check_room(group, &ctx.env.config.broker, member_id, request.group_instance_id.as_ref())
+        .map_err(refuse_for)?;
     let shared = request.protocols.iter().any(|protocol| group.counts.all_classic_support(&protocol.name));
     if request.protocol_type != PROTOCOL_TYPE || !shared {
         return Err(refuse(ErrorCode::InconsistentGroupProtocol));
@@ -187,16 +185,6 @@ fn rebalance_timeout_ms(request: &JoinGroupRequest) -> i32 {
     if request.rebalance_timeout_ms < 0 { request.session_timeout_ms } else { request.rebalance_timeout_ms }
 }
 
-/// What the member says that it owns counts if it is of this generation, or part of what it has; else it is out of date
-/// and the member owns nothing.
-fn credible(owned: PartitionSet, generation: i32, has: &Has) -> PartitionSet {
-    let within = owned.iter().all(|(topic, partitions)| {
-        let assigned = has.assigned.get(topic);
-        partitions.iter().all(|partition| assigned.is_some_and(|assigned| assigned.contains_key(partition)))
-    });
-    if generation == has.epoch || within { owned } else { PartitionSet::new() }
-}
-
 /// The member takes the place of the last one that spoke the consumer protocol (C G-13). `records`: what it changes.
 fn replaces_the_last(ctx: &Ctx<'_, '_>, group: &Group, participant: &Participant<'_>, records: &[Record]) -> bool {
     participant.replaces.is_some_and(|old| !old.is_classic())
@@ -211,10 +199,15 @@ fn after(group: &Group, records: &[Record]) -> Group {
     after
 }
 
-/// The group goes on as a classic one. If the target is behind, members assemble at once.
+/// The group goes on as a classic one, in the generation that its members know: that of the epoch before the join, which may
+/// have moved it. If the target is behind, members assemble at once.
 fn convert(ctx: &mut Ctx<'_, '_>, group_id: &KStr, group: &Group) {
-    let after = after(group, &ctx.out.records);
-    downgrade::convert(ctx, group_id, &after, &[], after.epoch > after.target.epoch);
+    let mut after = after(group, &ctx.out.records);
+    let assembles = after.epoch > after.target.epoch;
+    after.epoch = group.epoch;
+    // Their tombstones are written once more, as Kafka does.
+    after.regexes.clone_from(&group.regexes);
+    downgrade::convert(ctx, group_id, &after, &[], assembles);
 }
 
 /// C G-8: the session runs, and the sync is waited for.

@@ -25,8 +25,8 @@ pub(crate) fn heartbeat(ctx: &mut Ctx<'_, '_>, caller: &Caller, request: &Consum
         if validate::leaves(request) {
             leave::leave(ctx, request)
         } else {
-            // What soft state took for granted may not have happened.
-            run(ctx, caller, request).inspect_err(|_| soft::look_again(ctx.soft, &request.group_id))
+            let refresh_at_ms = soft::refresh_at(ctx.soft, &request.group_id);
+            run(ctx, caller, request).inspect_err(|_| soft::take_back(ctx.soft, &request.group_id, refresh_at_ms))
         }
     });
     let response = response.unwrap_or_else(Fault::into_response);

@@ -91,11 +91,13 @@ fn is_due(group: &Group, counts: &Counts, soft: &soft::Soft, at: Moment, interva
     if (0..=MIN_REFRESH_MS).contains(&age_ms) {
         return false;
     }
-    let unresolved = counts.regexes().any(|regex| !group.regexes.contains_key(regex));
-    unresolved || soft.new_topics || age_ms < 0 || age_ms >= interval_ms
+    let is_new = counts.regexes().any(|regex| group.counts.by_regex(regex) == 0);
+    // Kafka compares numbers: a member that goes over to an unresolved expression of others may have to wait a heartbeat.
+    let unresolved = counts.regexes().count() != group.regexes.len();
+    is_new || unresolved || soft.new_topics || age_ms < 0 || age_ms >= interval_ms
 }
 
-/// The answer to `Effect::ResolveRegex`: a changed result moves the group's epoch.
+/// The answer to `Effect::ResolveRegex`: a changed result moves the group's epoch, as do other topics than at the last one.
 pub(crate) fn resolved(
     ctx: &mut Ctx<'_, '_>,
     group_id: &KStr,
@@ -125,8 +127,9 @@ pub(crate) fn resolved(
         ctx.out.records.push(records::regex(group_id, &expression, &resolved));
         regexes.insert(expression, resolved);
     }
-    if changed {
-        let hash = super::metadata_hash(group.counts.topics(&regexes), ctx.env.topics);
+    // The hash also shows topics that went with an expression that nobody uses any longer.
+    let hash = super::metadata_hash(group.counts.topics(&regexes), ctx.env.topics);
+    if changed || hash != group.metadata_hash {
         ctx.out.records.push(records::epoch(group_id, group.epoch + 1, hash));
         soft::entry(ctx.soft, group_id).metadata_checked(at);
     }

@@ -51,10 +51,15 @@ pub(super) fn entry<'a>(soft: &'a mut shard::Soft, group_id: &KStr) -> &'a mut S
     soft.consumer.entry(group_id.clone()).or_default()
 }
 
-/// The next heartbeat looks at the metadata of topics.
-pub(super) fn look_again(soft: &mut shard::Soft, group_id: &KStr) {
+/// When the metadata of topics is to be looked at again, for `take_back`.
+pub(super) fn refresh_at(soft: &shard::Soft, group_id: &KStr) -> u64 {
+    soft.consumer.get(group_id).map_or(0, |soft| soft.refresh_at_ms)
+}
+
+/// A request was refused: if it looked at the metadata of topics, nothing came of that.
+pub(super) fn take_back(soft: &mut shard::Soft, group_id: &KStr, refresh_at_ms: u64) {
     if let Some(soft) = soft.consumer.get_mut(group_id) {
-        soft.refresh_at_ms = 0;
+        soft.refresh_at_ms = refresh_at_ms;
     }
 }
 
@@ -67,13 +72,26 @@ pub(crate) fn forget(soft: &mut shard::Soft, group_id: &KStr) {
 /// partitions gets its full time for that, too (C K-29).
 pub(crate) fn loaded(group: &Group, group_id: &KStr, soft: &mut shard::Soft, at: Moment, env: &mut Env<'_>) {
     // Whether topics have been made since expressions were resolved is not known.
-    entry(soft, group_id).new_topics = true;
+    entry(soft, group_id).new_topics = topics_may_be_new();
     let session_ms = env.config.consumer_session_timeout_ms(group_id);
     for member_id in group.members.keys() {
         let session = Timer::Session { group_id: group_id.clone(), member_id: member_id.clone() };
         timers::arm(soft, at, session, session_ms);
     }
     arm_missing(group, group_id, soft, at, env);
+    // Also for members of the classic protocol, which otherwise have a deadline to rejoin instead.
+    for member in group.members.values().filter(|member| member.has.progress == Progress::UnrevokedPartitions) {
+        let rebalance = Timer::Rebalance { group_id: group_id.clone(), member_id: member.id.clone() };
+        timers::arm(soft, at, rebalance, member.wants.rebalance_timeout_ms);
+    }
+}
+
+fn topics_may_be_new() -> bool {
+    #[cfg(feature = "testing")]
+    let may_be = crate::assign::given::topics_are_new();
+    #[cfg(not(feature = "testing"))]
+    let may_be = true;
+    may_be
 }
 
 /// Nothing of the latest command happened: what soft state took for granted is looked at again, and timers that it
@@ -97,11 +115,12 @@ fn arm_missing(group: &Group, group_id: &KStr, soft: &mut shard::Soft, at: Momen
             timers::arm_session(soft, at, env, group_id, member);
         }
         let rebalance = Timer::Rebalance { group_id: group_id.clone(), member_id: member.id.clone() };
-        let revokes = member.has.progress == Progress::UnrevokedPartitions && !member.is_classic();
-        match (revokes, timers::is_armed(soft, &rebalance)) {
-            (true, false) => timers::arm(soft, at, rebalance, member.wants.rebalance_timeout_ms),
-            (false, true) => timers::disarm(soft, rebalance),
-            _ => {}
+        match (member.has.progress, timers::is_armed(soft, &rebalance)) {
+            (Progress::UnrevokedPartitions, false) if !member.is_classic() => {
+                timers::arm(soft, at, rebalance, member.wants.rebalance_timeout_ms);
+            }
+            (Progress::UnrevokedPartitions, _) | (_, false) => {}
+            (_, true) => timers::disarm(soft, rebalance),
         }
     }
 }

@@ -18,10 +18,15 @@ pub(super) fn convert(ctx: &Ctx<'_, '_>, group_id: &KStr, records: &mut Vec<Reco
         return Err(Fault::unknown_group(group_id));
     };
     check(ctx, group_id, &old)?;
-    let Some(protocol) = &old.protocol else {
-        // The first join phase is about to end; the client tries again.
-        let message = format!("Classic group {group_id} is in its first join phase.");
-        return Err(Fault::new(ErrorCode::CoordinatorLoadInProgress, message));
+    let protocol = match &old.protocol {
+        Some(protocol) => protocol,
+        // Whoever began the first join phase has left.
+        None if old.members.is_empty() => &KStr::EMPTY,
+        None => {
+            // The first join phase is about to end; the client tries again.
+            let message = format!("Classic group {group_id} is in its first join phase.");
+            return Err(Fault::new(ErrorCode::CoordinatorLoadInProgress, message));
+        }
     };
     let mut members = Vec::new();
     for member in &old.members {

@@ -87,6 +87,44 @@ fn g_13_a_classic_static_member_may_replace_the_last_consumer_member() {
 }
 
 #[test]
+fn g_13_the_generation_is_the_epoch_that_the_group_had_before_the_replacement() {
+    let mut rig = Rig::new();
+    rig.ok(joins("c1").instance("i1"));
+    let others =
+        |request: &mut JoinGroupRequest| request.protocols[0].metadata = subscription(&["orders", "users"], &[]);
+    let response = rig.joined(join("").instance("i1").with(others));
+    assert_eq!(error(response.error_code), ErrorCode::None);
+    assert!(rig.is_classic());
+    // What it subscribes to moved the epoch to 3, so the members assemble, from the generation that they had.
+    assert_eq!(rig.classic_beat(&response.member_id, 2), ErrorCode::RebalanceInProgress);
+    let again = rig.send_join(join(&response.member_id).with(others)).unwrap_or_else(|id| rig.late_join(id));
+    assert_eq!((error(again.error_code), again.generation_id), (ErrorCode::None, 3));
+}
+
+#[test]
+fn g_7_what_a_member_says_it_owns_counts_though_part_of_it_is_not_its_own() {
+    let (mut rig, a) = Rig::mixed();
+    rig.joined(join(&a));
+    rig.sync(&a, 2, &[]);
+    assert_eq!(rig.ok(beat("c2", 2)), (2, Some(vec![2, 3])));
+    rig.ok(joins("c3"));
+    let target = rig.member(&a).expect("it is there").target_assignment.topic_partitions[0].partitions.clone();
+    assert_eq!(target.len(), 1, "{target:?}");
+    assert_eq!(rig.joined(join(&a).owns(&[0, 1, 2])).generation_id, 2, "it has to give up one of its two first");
+    assert_eq!(rig.joined(join(&a).owns(&target)).generation_id, 3);
+}
+
+#[test]
+fn g_1_a_join_that_the_policy_forbids_draws_no_id() {
+    let mut rig = Rig::one();
+    rig.bench.configure(|config| config.consumer_migration_policy = MigrationPolicy::Disabled);
+    rig.joined(join("").version(3));
+    rig.bench.configure(|config| config.consumer_migration_policy = MigrationPolicy::Bidirectional);
+    let mut other = Rig::one();
+    assert_eq!(rig.joined(join("")).member_id, other.joined(join("")).member_id);
+}
+
+#[test]
 fn g_15_without_permission_the_group_stays_what_it_is() {
     let (mut rig, a) = Rig::mixed();
     rig.bench.configure(|config| config.consumer_migration_policy = MigrationPolicy::Upgrade);
@@ -149,6 +187,15 @@ fn g_2_a_group_in_its_first_join_phase_is_not_converted_yet() {
     assert!(refused.is_retriable(), "{refused}");
     rig.bench.advance(3_000);
     rig.ok(joins("c2"));
+}
+
+#[test]
+fn g_3_a_group_whose_first_join_phase_everybody_left_is_converted() {
+    let mut rig = Rig::with(|config| config.classic_initial_rebalance_delay_ms = Some(3_000));
+    let id = rig.send_join(join("").instance("i1")).expect_err("it waits for the delay");
+    assert_eq!(rig.leave_group(&[("", Some("i1"))]), [ErrorCode::None]);
+    assert_eq!(error(rig.late_join(id).error_code), ErrorCode::UnknownMemberId);
+    assert_eq!(rig.ok(joins("c2")), (1, Some(vec![0, 1, 2, 3])), "the generation was 0");
 }
 
 #[test]

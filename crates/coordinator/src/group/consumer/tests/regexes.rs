@@ -149,3 +149,45 @@ fn an_expression_that_cannot_be_resolved_is_not_asked_for_again_at_once() {
     rig.resolve();
     assert_eq!(rig.ok(beat("c1", 1)), (2, Some(vec![0, 1, 2, 3])));
 }
+
+#[test]
+fn k_35_an_expression_in_the_place_of_another_is_resolved_at_once_if_nobody_had_it() {
+    let mut rig = reading();
+    rig.bench.advance(10_001);
+    rig.ok(beat("c1", 2).regex("of.*"));
+    rig.resolve();
+    let records = rig.bench.records();
+    let resolved = |record: &&Record| matches!(record, Record::ConsumerRegex(_, Some(_)));
+    assert_eq!(records.iter().filter(resolved).count(), 2, "of o.* and of of.*: {records:?}");
+}
+
+/// `c1` reads `orders` by name, and what else `o.*` matches.
+fn reading_both() -> Rig {
+    let mut rig = Rig::new();
+    rig.bench.set_topic("others", 1);
+    rig.ok(joins("c1").regex("o.*"));
+    rig.resolve();
+    rig.send(beat("c1", 2));
+    rig
+}
+
+#[test]
+fn k_15_a_refused_heartbeat_does_not_make_the_next_one_look_at_topics() {
+    let [mut plain, mut refused] = [reading_both(), reading_both()];
+    assert_eq!(refused.refused(beat("c1", 9)), ErrorCode::FencedMemberEpoch);
+    for rig in [&mut plain, &mut refused] {
+        // It reads less now; that is seen when the expression is resolved.
+        rig.send(joins("c1").regex("nothing"));
+        assert_eq!(rig.state().1, 3);
+    }
+}
+
+#[test]
+fn k_35_an_expression_that_matches_less_than_the_one_it_takes_the_place_of_moves_the_epoch() {
+    let mut rig = reading_both();
+    rig.bench.advance(10_001);
+    rig.send(joins("c1").regex("nothing"));
+    assert_eq!(rig.state().1, 3);
+    rig.resolve();
+    assert_eq!(rig.state().1, 4, "others is read no longer");
+}

@@ -61,6 +61,17 @@ fn k_29_after_a_restart_a_revocation_has_its_full_time_again() {
 }
 
 #[test]
+fn k_29_after_a_restart_a_classic_member_that_has_to_revoke_has_its_rebalance_timeout() {
+    let (mut rig, classic) = Rig::mixed();
+    assert_eq!(rig.joined(join(&classic).owns(&[0, 1, 2, 3])).generation_id, 1);
+    rig.bench.restart();
+    rig.bench.advance(19_999);
+    assert!(rig.member_ids().contains(&classic));
+    rig.bench.advance(1);
+    assert_eq!(rig.member_ids(), ["c2"]);
+}
+
+#[test]
 fn a_restart_in_the_midst_of_a_revocation_loses_nothing() {
     let mut rig = Rig::revoking();
     rig.bench.restart();
