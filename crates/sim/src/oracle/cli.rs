@@ -1,20 +1,18 @@
 //! `sim oracle`: many histories of one family, from the command line.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use super::duel::{Duel, Report};
+use super::duel::{Duel, Given, Report};
 use super::history::Family;
 use super::process::Oracle;
 use super::schema::Schemas;
 use super::source::Recorder;
 
-pub const USAGE: &str = "usage: sim oracle --family classic|consumer|migration|streams [--histories N] [--seed S] [--steps M] [--record FOLDER]";
-
-/// Defects that are shown before giving up.
-const MAX_DEFECTS: usize = 3;
+pub const USAGE: &str = "usage: sim oracle --family classic|consumer|migration|streams [--histories N] [--seed S] [--steps M] [--defects N] [--record FOLDER]
+       sim oracle --replay FILE";
 
 /// What is asked for.
 #[derive(Clone, Debug)]
@@ -25,6 +23,8 @@ pub struct Options {
     pub seed: u64,
     /// Commands of a history.
     pub steps: usize,
+    /// That are shown before giving up.
+    pub defects: usize,
     /// Where to write down the histories with Kafka's answers.
     pub record: Option<PathBuf>,
 }
@@ -32,7 +32,8 @@ pub struct Options {
 impl Options {
     /// `None` if the words make no sense.
     pub fn parse(mut words: impl Iterator<Item = String>) -> Option<Options> {
-        let mut options = Options { family: Family::Classic, histories: 100, seed: 1, steps: 80, record: None };
+        let mut options =
+            Options { family: Family::Classic, histories: 100, seed: 1, steps: 80, defects: 3, record: None };
         let mut family = None;
         while let Some(word) = words.next() {
             let value = words.next()?;
@@ -41,6 +42,7 @@ impl Options {
                 "--histories" => options.histories = value.parse().ok()?,
                 "--seed" => options.seed = value.parse().ok()?,
                 "--steps" => options.steps = value.parse().ok()?,
+                "--defects" => options.defects = value.parse().ok()?,
                 "--record" => options.record = Some(value.into()),
                 _ => return None,
             }
@@ -118,24 +120,52 @@ pub fn compare(oracle: &mut Oracle, schemas: &Arc<Schemas>, options: &Options) -
         let defect = format!("{name}, seed {seed}:\n{}\n{}", report.lines.join("\n"), found.join("\n"));
         eprintln!("{defect}\n");
         summary.defects.push(defect);
-        if summary.defects.len() == MAX_DEFECTS {
+        if summary.defects.len() >= options.defects {
             break;
         }
     }
     Ok(summary)
 }
 
+/// The commands of a file, one a line, with what Kafka answers to each, and what differs in the end.
+fn replay(script: &Path, schemas: &Arc<Schemas>, file: &str) -> Result<ExitCode, String> {
+    let text = std::fs::read_to_string(file).map_err(|error| format!("{file}: {error}"))?;
+    let lines: Vec<String> = text.lines().map(str::to_owned).collect();
+    let mut oracle = Oracle::start(script)?;
+    let mut recorder = Recorder { of: &mut oracle, lines: Vec::new() };
+    let report = Duel { kafka: &mut recorder, schemas }.run(&mut Given(lines.iter()))?;
+    for line in &recorder.lines {
+        println!("{line}");
+    }
+    for found in &report.defects {
+        println!("{found}");
+    }
+    Ok(if report.defects.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
 /// The command line's `oracle`.
 pub fn main(words: impl Iterator<Item = String>) -> ExitCode {
-    let Some(options) = Options::parse(words) else {
+    let words: Vec<String> = words.collect();
+    let replayed = match &words[..] {
+        [option, file] if option == "--replay" => Some(file.clone()),
+        _ => None,
+    };
+    let options = Options::parse(words.into_iter());
+    if options.is_none() && replayed.is_none() {
         eprintln!("{USAGE}");
         return ExitCode::from(2);
-    };
+    }
     let Some(script) = Oracle::script() else {
         eprintln!("no Java, or no coordinator oracle beside the checkout (COORDINATOR_ORACLE names its run.sh)");
         return ExitCode::FAILURE;
     };
     let schemas = Arc::new(Schemas::load());
+    let Some(options) = options else {
+        return replay(&script, &schemas, &replayed.unwrap_or_default()).unwrap_or_else(|error| {
+            eprintln!("{error}");
+            ExitCode::FAILURE
+        });
+    };
     match Oracle::start(&script).and_then(|mut oracle| compare(&mut oracle, &schemas, &options)) {
         Ok(summary) if summary.defects.is_empty() => {
             print!("{}: {summary}", options.family.name());

@@ -3,6 +3,8 @@
 
 use serde_json::{Map, Value};
 
+use super::codec;
+
 /// Has the version of the metadata in it, which each broker counts by itself.
 pub(super) const RESOLVED_REGEX: i16 = 16;
 
@@ -19,9 +21,29 @@ pub struct Difference {
     pub ours: Value,
 }
 
+impl Difference {
+    /// A law that a target of ours breaks.
+    pub fn of_law(broken: String) -> Difference {
+        Difference { at: "law".into(), kafka: Value::Null, ours: broken.into() }
+    }
+}
+
 impl std::fmt::Display for Difference {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}: Kafka {}, we {}", self.at, self.kafka, self.ours)
+        // Of two lists only what the other has not, unless it is the order that differs.
+        let more = |of: &Value, than: &Value| -> Value {
+            match (of, than) {
+                (Value::Array(of), Value::Array(than)) => {
+                    of.iter().filter(|element| !than.contains(element)).cloned().collect()
+                }
+                (of, _) => of.clone(),
+            }
+        };
+        let (kafka, ours) = (more(&self.kafka, &self.ours), more(&self.ours, &self.kafka));
+        match kafka == ours {
+            true => write!(f, "{}: Kafka {}, we {}", self.at, self.kafka, self.ours),
+            false => write!(f, "{}: Kafka {kafka}, we {ours}", self.at),
+        }
     }
 }
 
@@ -111,19 +133,52 @@ fn sorted(value: &Value) -> Value {
             elements.into()
         }
         Value::Object(fields) => {
-            let mut fields: Map<String, Value> =
-                fields.iter().map(|(key, value)| (key.clone(), sorted(value))).collect();
-            // Partitions alone are a set; beside their epochs they are a list.
-            let alone = !fields.contains_key("assignmentEpochs");
-            if let (true, Some(Value::Array(partitions))) = (alone, fields.get_mut("partitions"))
-                && partitions.iter().all(Value::is_number)
-            {
-                partitions.sort_by_key(Value::as_i64);
-            }
+            let normal = |(key, value): (&String, &Value)| {
+                let value = match value.as_str() {
+                    Some(text) if key == "assignment" => assignment(text).map_or_else(|| sorted(value), Value::from),
+                    _ => sorted(value),
+                };
+                (key.clone(), value)
+            };
+            let mut fields: Map<String, Value> = fields.iter().map(normal).collect();
+            sort_partitions(&mut fields);
             fields.into()
         }
         Value::String(text) => in_own_words(text).into(),
         other => other.clone(),
+    }
+}
+
+/// An assignment of the consumer's embedded protocol, whose topics come in the order of a hash table, with sorted topics;
+/// none if it is something else.
+fn assignment(text: &str) -> Option<String> {
+    let bytes = codec::bytes_of(text).ok()?;
+    let number = |at: usize| Some(u32::from_be_bytes(bytes.get(at..at + 4)?.try_into().ok()?) as usize);
+    let (mut at, mut topics) = (6, Vec::new());
+    for _ in 0..number(2)? {
+        let name = u16::from_be_bytes(bytes.get(at..at + 2)?.try_into().ok()?) as usize;
+        let end = number(at + 2 + name)?.checked_mul(4)?.checked_add(at + 6 + name)?;
+        topics.push(bytes.get(at..end)?);
+        at = end;
+    }
+    topics.sort_unstable();
+    Some(codec::bytes_text(&[bytes.get(..6)?, &topics.concat(), bytes.get(at..)?].concat()))
+}
+
+/// Partitions are a set, alone or with the epoch of each.
+fn sort_partitions(fields: &mut Map<String, Value>) {
+    let Some(Value::Array(partitions)) = fields.get("partitions") else { return };
+    if !partitions.iter().all(Value::is_number) {
+        return;
+    }
+    let mut order: Vec<usize> = (0..partitions.len()).collect();
+    order.sort_by_key(|index| partitions[*index].as_i64());
+    for list in ["partitions", "assignmentEpochs"] {
+        if let Some(Value::Array(elements)) = fields.get_mut(list)
+            && elements.len() == order.len()
+        {
+            *elements = order.iter().map(|index| elements[*index].clone()).collect();
+        }
     }
 }
 
@@ -180,12 +235,23 @@ mod tests {
     }
 
     #[test]
+    fn the_order_of_topics_in_an_assignment_does_not_count() {
+        let assignment = |text: &str| json!({"response": {"assignment": text}});
+        let [a, b] = ["AAMAAAACAAFhAAAAAQAAAAAAAWIAAAAA/////w==", "AAMAAAACAAFiAAAAAAABYQAAAAEAAAAA/////w=="];
+        assert_eq!(answers(&assignment(a), &assignment(b)), []);
+        assert_eq!(answers(&assignment(a), &assignment("AAMAAAABAAFiAAAAAP////8=")).len(), 1);
+        for short in ["", "AQ==", "AAMAAAAC", "AAMAAAACAAFh", "AAP/////"] {
+            assert_eq!(answers(&assignment(short), &assignment(short)), []);
+        }
+    }
+
+    #[test]
     fn arrays_of_numbers_keep_their_order() {
         let found = answers(&json!({"response": {"p": [1, 2]}}), &json!({"response": {"p": [2, 1]}}));
         assert_eq!(found.len(), 2);
-        let with_epochs =
-            |partitions: [i32; 2]| json!({"response": {"partitions": partitions, "assignmentEpochs": [3, 4]}});
-        assert_eq!(answers(&with_epochs([1, 2]), &with_epochs([2, 1])).len(), 2);
+        let with_epochs = |partitions: [i32; 2], epochs: [i32; 2]| json!({"response": {"partitions": partitions, "assignmentEpochs": epochs}});
+        assert_eq!(answers(&with_epochs([1, 2], [3, 4]), &with_epochs([2, 1], [3, 4])).len(), 2);
+        assert_eq!(answers(&with_epochs([1, 2], [3, 4]), &with_epochs([2, 1], [4, 3])), []);
         let alone = |partitions: [i32; 2]| json!({"response": {"partitions": partitions}});
         assert_eq!(answers(&alone([1, 2]), &alone([2, 1])), []);
     }

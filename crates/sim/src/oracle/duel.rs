@@ -7,14 +7,19 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::compare::{self, Difference};
-use super::known::{self, Verdict};
+use super::known::{self, Step, Verdict};
 use super::referee;
 use super::schema::Schemas;
 use super::session::Session;
 use super::source::Source;
+use super::timers;
+use super::votes::Votes;
 
 /// After that the smallest history found so far has to do.
 const SHRINK_FOR: Duration = Duration::from_secs(20);
+
+/// Lines of a history that every command after them relies on.
+const GIVEN: usize = 2;
 
 /// Makes up commands, and hears what Kafka answered.
 pub trait History {
@@ -60,6 +65,8 @@ impl Duel<'_> {
     pub fn run(&mut self, history: &mut dyn History) -> Result<Report, String> {
         let targets = referee::Kafka::new();
         let mut ours = Session::new(self.schemas.clone());
+        let mut votes = Votes::default();
+        let mut timers = Value::Null;
         let mut report = Report::default();
         while let Some(command) = history.next() {
             let line = command.to_string();
@@ -68,9 +75,16 @@ impl Duel<'_> {
             targets.expect(&kafka);
             let answer = ours.line(&line).unwrap_or_default();
             report.lines.push(line);
+            let were_even = votes.are_even();
+            votes.count(&kafka);
+            let votes_are_even = were_even || votes.are_even();
+            let timers_coincide = timers::coincide(&timers, &kafka["now"]);
+            timers.clone_from(&kafka["timers"]);
             let mut parts = false;
-            for found in compare::answers(&kafka, &answer) {
-                match known::judge(&found, &command, &kafka, &mut ours) {
+            let broken = targets.done().into_iter().map(Difference::of_law);
+            for found in compare::answers(&kafka, &answer).into_iter().chain(broken) {
+                let step = Step { command: &command, kafka: &kafka, ours: &answer, votes_are_even, timers_coincide };
+                match known::judge(&found, &step, &mut ours) {
                     Verdict::Tolerated(why) => report.tolerated.push(why),
                     Verdict::Parts(why) => {
                         parts = true;
@@ -79,22 +93,17 @@ impl Duel<'_> {
                     Verdict::Defect => report.defects.push(found),
                 }
             }
-            for broken in targets.done() {
-                let [at, ours] = ["law", broken.as_str()].map(Value::from);
-                let at = at.as_str().unwrap_or_default().to_owned();
-                report.defects.push(Difference { at, kafka: Value::Null, ours });
-            }
             if parts {
                 // What parted them explains the other differences of this step.
                 report.defects.clear();
-            } else if report.defects.is_empty()
-                && let Some(why) = known::parts_unseen(&command, &kafka, &mut ours)
-            {
+            } else if let Some(why) = known::parts_unseen(&command, &kafka, &mut ours) {
                 parts = true;
+                report.defects.clear();
                 report.parted.push(why);
             }
             if parts {
                 let restarted = self.kafka.restart()?;
+                timers.clone_from(&restarted["timers"]);
                 ours.catch_up();
                 history.observe(&command, &kafka);
                 history.observe(&serde_json::json!({"op": "restart"}), &restarted);
@@ -109,7 +118,7 @@ impl Duel<'_> {
         Ok(report)
     }
 
-    /// Leaves out what is not needed to see a defect. The first line, the configuration, stays.
+    /// Leaves out what is not needed to see a defect. The first lines, configuration and topics, stay.
     ///
     /// # Errors
     /// As `run`.
@@ -118,7 +127,7 @@ impl Duel<'_> {
         let mut best = report;
         let mut size = (best.lines.len() / 2).max(1);
         loop {
-            let mut start = 1;
+            let mut start = GIVEN;
             let mut smaller = false;
             while start < best.lines.len() {
                 if started.elapsed() > SHRINK_FOR {

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::compare::{self, Difference};
+use super::compare::Difference;
 use super::session::Session;
 
 /// What a difference means.
@@ -15,8 +15,30 @@ pub enum Verdict {
     Parts(&'static str),
 }
 
+/// A command, and what both coordinators answered.
+#[derive(Clone, Copy, Debug)]
+pub struct Step<'a> {
+    pub command: &'a Value,
+    pub kafka: &'a Value,
+    pub ours: &'a Value,
+    /// The members of a consumer group are at odds over its assignor, or were before this step.
+    pub votes_are_even: bool,
+    /// Several timers of members fire at one moment of this step.
+    pub timers_coincide: bool,
+}
+
 /// Judges a difference in the answers to one command.
-pub fn judge(found: &Difference, command: &Value, kafka: &Value, ours: &mut Session) -> Verdict {
+pub fn judge(found: &Difference, step: &Step<'_>, ours: &mut Session) -> Verdict {
+    match judge_alone(found, step, ours) {
+        Verdict::Defect if step.timers_coincide => {
+            Verdict::Parts("timers of one moment fire in the order of a hash table after a restart")
+        }
+        verdict => verdict,
+    }
+}
+
+fn judge_alone(found: &Difference, step: &Step<'_>, ours: &mut Session) -> Verdict {
+    let Step { command, kafka, .. } = *step;
     if found.at.starts_with("timers.sync-") && found.ours.is_null() && is_replacement(command, kafka) {
         return Verdict::Parts("decision 22: a replaced member that has not synced causes no rebalance");
     }
@@ -24,6 +46,12 @@ pub fn judge(found: &Difference, command: &Value, kafka: &Value, ours: &mut Sess
         return judge_timer(timer, found, ours);
     }
     if found.at == "completed" {
+        let refused = command["api"] == 68 && kafka["response"]["errorCode"] != 0 && found.ours.is_null();
+        if refused && codes(&found.kafka).all(|code| code == Some(27)) {
+            return Verdict::Parts(
+                "an upgrade that is refused ends open joins and syncs in Kafka; here nothing happens",
+            );
+        }
         return judge_completed(found);
     }
     if found.at.ends_with(".leader") && [&found.kafka, &found.ours].iter().all(|leader| names_a_member(leader)) {
@@ -37,13 +65,15 @@ pub fn judge(found: &Difference, command: &Value, kafka: &Value, ours: &mut Sess
             "a classic group in its first join phase makes Kafka's upgrade fail without a reason; here one is to try again",
         );
     }
-    if found.at == "records" && ours.has_restarted() && resolves(&found.ours) && !resolves(&found.kafka) {
-        return Verdict::Parts(
-            "C K-35: after a restart expressions are resolved anew, with Kafka only if topics were made since",
-        );
+    if step.votes_are_even && (found.at.starts_with("records") || found.at.starts_with("response") || found.at == "law")
+    {
+        return Verdict::Parts("decision 19: which assignor is preferred when the votes are even");
     }
-    if command["op"] == "advance" && found.at.starts_with("records[") && found.at.ends_with(".key.memberId") {
-        return Verdict::Parts("timers of one moment fire in the order of a hash table after a restart");
+    if (found.at.starts_with("records") || found.at.starts_with("response"))
+        && command["api"] == 68
+        && subscribes_to_nothing(&command["body"])
+    {
+        return Verdict::Parts("a member that joins for nothing makes Kafka take all members to subscribe alike");
     }
     if let Some(why) = judge_consumer(found, command) {
         return Verdict::Parts(why);
@@ -81,9 +111,6 @@ pub fn parts_unseen(command: &Value, kafka: &Value, ours: &mut Session) -> Optio
 
 /// Free choices in consumer groups, and corners of the change between classic and consumer groups.
 fn judge_consumer(found: &Difference, command: &Value) -> Option<&'static str> {
-    if command["api"] == 68 && command["body"]["serverAssignor"].is_string() && found.at == "records" {
-        return Some("decision 19: which assignor is preferred when the votes are even");
-    }
     if command["api"] == 11 && found.at == "response.generationId" && found.kafka == 0 {
         return Some(
             "open: a classic join that takes over the last consumer member converts the group before it gets a target",
@@ -119,8 +146,13 @@ fn judge_timer(timer: &str, found: &Difference, ours: &mut Session) -> Verdict {
     if timer.starts_with("heartbeat-") && found.ours.is_null() && !ours.is_classic_timer(timer) {
         return Verdict::Tolerated("classic timers that Kafka leaves behind find no classic group");
     }
-    if ["sync-", "join-"].iter().any(|kind| timer.starts_with(kind)) && !ours.is_classic_timer(timer) {
-        return Verdict::Parts("open: timers of classic members in consumer groups that Kafka leaves behind");
+    if ["sync-", "join-"].iter().any(|kind| timer.starts_with(kind)) && found.ours.is_null() {
+        return match ours.is_classic_timer(timer) {
+            true => Verdict::Tolerated("timers of classic members that Kafka leaves behind find no consumer group"),
+            false => Verdict::Parts(
+                "a member that goes on with the consumer protocol is removed by Kafka when it does not sync in the classic one",
+            ),
+        };
     }
     if timer.starts_with("session-timeout-") && found.ours.is_null() && ours.is_classic_timer(timer) {
         return Verdict::Tolerated(
@@ -136,19 +168,23 @@ fn judge_completed(found: &Difference) -> Verdict {
         value.as_array().into_iter().flatten().map(|late| late["id"].clone()).collect()
     };
     let (kafka, ours) = (ids(&found.kafka), ids(&found.ours));
-    let more = found.ours.as_array().into_iter().flatten().filter(|late| !kafka.contains(&late["id"]));
-    let mut codes = more.map(|late| late["response"]["errorCode"].as_i64());
+    let more: Value =
+        found.ours.as_array().into_iter().flatten().filter(|late| !kafka.contains(&late["id"])).cloned().collect();
     let all_kept = kafka.iter().all(|id| ours.contains(id));
-    if all_kept && codes.all(|code| matches!(code, Some(25 | 27))) {
+    if all_kept && codes(&more).all(|code| matches!(code, Some(25 | 27))) {
         return Verdict::Tolerated("decision 21: open requests of members that are gone or ask again are answered");
     }
     Verdict::Defect
 }
 
-/// Whether records say what a regular expression matches.
-fn resolves(records: &Value) -> bool {
-    let mut records = records.as_array().into_iter().flatten();
-    records.any(|record| record["type"] == compare::RESOLVED_REGEX && !record["value"].is_null())
+/// By names; an expression has not been resolved yet.
+fn subscribes_to_nothing(join: &Value) -> bool {
+    join["memberEpoch"] == 0 && join["subscribedTopicNames"].as_array().is_none_or(Vec::is_empty)
+}
+
+/// Errors of late answers.
+fn codes(late: &Value) -> impl Iterator<Item = Option<i64>> + '_ {
+    late.as_array().into_iter().flatten().map(|late| late["response"]["errorCode"].as_i64())
 }
 
 fn names_a_member(leader: &Value) -> bool {

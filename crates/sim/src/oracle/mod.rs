@@ -27,6 +27,7 @@ mod session;
 pub mod settings;
 pub mod source;
 mod timers;
+mod votes;
 
 pub use compare::{Difference, answers};
 pub use process::Oracle;

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use bytes::Bytes;
+use coordinator::assign::given;
 use coordinator::group::Group;
 use coordinator::runtime::Unavailable;
 use coordinator::testing::{Answer, Bench, CallId};
@@ -15,7 +16,7 @@ use serde_json::{Map, Value, json};
 use wire::{ErrorCode, KStr, Uuid};
 
 use super::schema::Schemas;
-use super::{broker, codec, log, settings, timers};
+use super::{broker, codec, compare, log, settings, timers};
 
 const START_MS: u64 = 1_000_000;
 
@@ -40,7 +41,8 @@ struct Followed {
     log: Vec<LogEntry>,
     /// In the step at hand.
     latest: Vec<LogEntry>,
-    has_restarted: bool,
+    /// Topics have changed since expressions were resolved.
+    topics_are_new: bool,
 }
 
 /// A request that has no answer yet.
@@ -71,11 +73,6 @@ impl Session {
 
     pub fn bench(&self) -> &Bench {
         &self.bench
-    }
-
-    /// Whether what follows Kafka was loaded from its log before.
-    pub fn has_restarted(&self) -> bool {
-        self.followed.as_ref().is_some_and(|followed| followed.has_restarted)
     }
 
     /// Whether the member that a timer of ours or Kafka's is named after exists.
@@ -327,7 +324,9 @@ impl Session {
             followed = Followed::default();
         }
         followed.log.append(&mut followed.latest);
+        followed.topics_are_new |= command["op"] == "topics";
         for record in answer["records"].as_array().into_iter().flatten() {
+            followed.topics_are_new &= record["type"] != compare::RESOLVED_REGEX || record["value"].is_null();
             followed.latest.push(self.entry(record, answer["now"].as_i64().unwrap_or(0))?);
         }
         self.followed = Some(followed);
@@ -356,7 +355,7 @@ impl Session {
         let entries = if compacted { log::compacted(entries) } else { entries.to_vec() };
         if let Some(followed) = &mut self.followed {
             followed.log.clone_from(&entries);
-            followed.has_restarted = true;
+            given::set_topics_are_new(followed.topics_are_new);
         }
         self.shown = entries.len();
         self.bench.restart_from(entries);

@@ -1,5 +1,7 @@
 //! The shard's timers under the names that Kafka's coordinator gives them.
 
+use serde_json::Value;
+
 /// The name of a timer that the shard shows as `shown`.
 pub fn name(shown: &str) -> String {
     let Some((kind, fields)) = parse(shown) else {
@@ -17,6 +19,17 @@ pub fn name(shown: &str) -> String {
         _ => return shown.to_owned(),
     };
     format!("{prefix}-{joined}")
+}
+
+/// Whether several timers of members are due at one moment, `now` at the latest. `timers` as an answer has them.
+pub fn coincide(timers: &Value, now: &Value) -> bool {
+    let due = |(name, at): (&String, &Value)| {
+        let at = at.as_i64().filter(|at| Some(*at) <= now.as_i64())?;
+        (name != "expire-group-metadata").then_some(at)
+    };
+    let mut deadlines: Vec<i64> = timers.as_object().into_iter().flatten().filter_map(due).collect();
+    deadlines.sort_unstable();
+    deadlines.windows(2).any(|pair| pair[0] == pair[1])
 }
 
 /// `Kind(Variant { a: "x", b: "y" })` taken apart: `Kind(Variant` and the texts.

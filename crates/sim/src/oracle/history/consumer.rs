@@ -12,6 +12,8 @@ use crate::rng::Rng;
 
 const GROUP: &str = "kg";
 const MEMBERS: [&str; 5] = ["k1", "k2", "k3", "k4", "k5"];
+/// Of members of the classic protocol before the broker gave them any.
+const CLASSIC: [&str; 2] = ["c1", "c2"];
 const INSTANCES: [&str; 3] = ["i1", "i2", "i3"];
 const NAMES: [&str; 3] = ["orders", "other", "users"];
 const REGEXES: [&str; 4] = ["o.*", "u.*", "nothing", "("];
@@ -39,6 +41,8 @@ pub struct Consumer {
     with_classic: bool,
     clients: BTreeMap<&'static str, Client>,
     classic: Vec<ClassicClient>,
+    /// Assignors that members ask for. With more than one, votes are often even, which is left to choice.
+    assignors: &'static [&'static str],
     topics: Topics,
     requests: u64,
     open: BTreeMap<String, Value>,
@@ -52,9 +56,11 @@ impl Consumer {
             (*id, Client { instance, ..Client::default() })
         };
         let clients = MEMBERS.iter().map(&mut client).collect();
+        let assignors = rng.weighted(&[(3, &["range"][..]), (3, &["uniform"]), (1, &["range", "uniform"])]);
         Consumer {
             rng,
             steps,
+            assignors,
             started: 0,
             with_classic,
             clients,
@@ -121,7 +127,8 @@ impl Consumer {
             }
         }
         if self.rng.percent(5) {
-            body["serverAssignor"] = self.rng.weighted(&[(4, "range"), (4, "uniform"), (1, "nobody")]).into();
+            let assignor = self.rng.pick(self.assignors);
+            body["serverAssignor"] = self.rng.weighted(&[(8, assignor), (1, "nobody")]).into();
         }
         if self.rng.percent(5) {
             body["rackId"] = self.rng.weighted(&[(4, "r1"), (2, "r2"), (1, "")]).into();
@@ -149,7 +156,7 @@ impl Consumer {
 
     fn classic_client(&mut self) -> ClassicClient {
         match self.classic.len() as u64 {
-            0 => ClassicClient { id: self.rng.pick(&MEMBERS).to_owned(), generation: 2, instance: None },
+            0 => ClassicClient { id: self.rng.pick(&CLASSIC).to_owned(), generation: 2, instance: None },
             n => self.classic[self.rng.below(n) as usize].clone(),
         }
     }
