@@ -69,6 +69,11 @@ pub enum Command {
     DeleteGroup {
         group_id: KStr,
     },
+    /// How long members may still be silent, in the order given.
+    Sessions {
+        group_id: KStr,
+        member_ids: Vec<KStr>,
+    },
     /// What a change would lead to. Changes nothing.
     Plan {
         group_id: KStr,
@@ -128,6 +133,7 @@ impl Command {
             | Command::ConsumerGroupDescribe { group_id, .. }
             | Command::StreamsGroupDescribe { group_id, .. }
             | Command::DeleteGroup { group_id }
+            | Command::Sessions { group_id, .. }
             | Command::Plan { group_id, .. }
             | Command::GroupConfigChanged { group_id }
             | Command::InternalTopicsCreated { group_id, .. }

@@ -40,6 +40,8 @@ pub enum Reply {
     StreamsGroupDescribe(Box<streams_describe::DescribedGroup>),
     ListGroups(Vec<ListedGroup>),
     DeleteGroup(Box<DeletableGroupResult>),
+    /// Milliseconds, by member as asked.
+    Sessions(Vec<Option<u64>>),
     Plan(Box<Result<Plan, NoPlan>>),
     /// To commands of the broker itself.
     Done,

@@ -244,6 +244,7 @@ fn dispatch(ctx: &mut Ctx<'_, '_>, command: &Command) {
         }
         Command::ListGroups { states, types } => group::list(ctx, states, types),
         Command::DeleteGroup { group_id } => group::delete(ctx, group_id),
+        Command::Sessions { group_id, member_ids } => group::sessions(ctx, group_id, member_ids),
         Command::Plan { group_id, change } => plan::plan(ctx, group_id, change),
         Command::TxnMarker(marker) => {
             ctx.out.marker = Some(*marker);

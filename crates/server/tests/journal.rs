@@ -202,6 +202,12 @@ async fn ten_causes_are_named_and_outlive_a_restart() {
     until(&broker, "g", &mut [&mut old, &mut a, &mut b], seen, "stable").await;
     old.request.member_epoch = -2;
     assert_eq!(old.send().await.error_code, 0);
+    // Until then its place is held, and anybody can see for how long.
+    let (_, group) = get(&broker, "/groups/g").await;
+    let held = group["members"].as_array().into_iter().flatten().find(|member| member["instance_id"] == "till-7");
+    let held = held.unwrap_or_else(|| panic!("{group:#}"));
+    assert_eq!((&held["member_id"], &held["epoch"]), (&"s1".into(), &(-2).into()));
+    assert!((1..=2_500).contains(&held["session_left_ms"].as_u64().unwrap_or_default()), "{held:#}");
     let mut new = Member::new(&broker, "g", "s2", &["orders"]).await;
     new.request.instance_id = Some("till-7".into());
     let entries = until(&broker, "g", &mut [&mut new, &mut a, &mut b], seen, "member-returned").await;

@@ -8,6 +8,7 @@ pub(crate) mod interval;
 pub(crate) mod metadata_hash;
 pub(crate) mod migration;
 pub mod regex;
+mod sessions;
 pub mod streams;
 
 use std::sync::Arc;
@@ -22,6 +23,8 @@ use crate::outcome::Reply;
 use crate::record::Record;
 use crate::runtime::Position;
 use crate::shard::{Ctx, Soft, State};
+
+pub(crate) use sessions::sessions;
 
 /// The hard state of a group.
 #[derive(Debug)]

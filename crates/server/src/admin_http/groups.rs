@@ -52,8 +52,21 @@ pub(super) async fn one(State(admin): State<Admin>, Path(group): Path<String>) -
     let group_id = KStr::from(value["group"].as_str().unwrap_or_default().to_owned());
     let lag = lag::of_group(&broker, &group_id, true).await.unwrap_or_default();
     value["lag"] = lag.iter().map(of_lag).collect();
+    add_sessions(&broker, &group_id, &mut value).await?;
     value["now_ms"] = broker.clock.wall_ms().into();
     Ok(Json(value))
+}
+
+/// Notes with every member how long it may still be silent.
+async fn add_sessions(broker: &Arc<Broker>, group_id: &KStr, value: &mut Value) -> Result<(), Failure> {
+    let Some(members) = value["members"].as_array_mut() else { return Ok(()) };
+    let id = |member: &Value| KStr::from(member["member_id"].as_str().unwrap_or_default().to_owned());
+    let command = Command::Sessions { group_id: group_id.clone(), member_ids: members.iter().map(id).collect() };
+    let Reply::Sessions(left) = broker.groups.call(group_id, command).await? else { return Ok(()) };
+    for (member, left_ms) in members.iter_mut().zip(left) {
+        member["session_left_ms"] = left_ms.into();
+    }
+    Ok(())
 }
 
 fn of_lag(lag: &PartitionLag) -> Value {

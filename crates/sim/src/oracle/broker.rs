@@ -118,7 +118,9 @@ pub fn response(version: i16, replies: Vec<Reply>) -> Result<Bytes, String> {
             Reply::ConsumerGroupDescribe(group) => many.consumers.push(*group),
             Reply::StreamsGroupDescribe(group) => many.streams.push(*group),
             Reply::DeleteGroup(result) => many.deleted.push(*result),
-            Reply::Plan(_) | Reply::Done => return Err("a command of the broker itself has no response".into()),
+            Reply::Sessions(_) | Reply::Plan(_) | Reply::Done => {
+                return Err("a command of the broker itself has no response".into());
+            }
         }
     }
     many.write(version)

@@ -162,7 +162,7 @@ function members(detail) {
     const where = [first.host, first.endpoint, first.rack && "rack " + first.rack].filter(Boolean).join(" · ");
     return el("section", { class: "process" }, el("header", {}, el("b", {}, known), where),
       ...group.map((member) => el("div", { class: "member" },
-        el("div", { class: "id", title: member.member_id }, member.member_id + " · epoch " + member.epoch), tasks(member))));
+        el("div", { class: "id", title: member.member_id }, member.member_id + presence(member)), tasks(member))));
   };
   const legend = (cls, text) => el("span", {}, el("i", { class: cls }), text);
   return el("section", { class: "card" }, el("h2", {}, "Who runs what",
@@ -170,6 +170,12 @@ function members(detail) {
     el("span", { class: "legend" }, legend("active", streams ? "active" : "owned"), streams ? legend("standby", "standby") : null,
       streams ? legend("warmup", "warm-up") : null, legend("coming", "on its way"))),
     processes.size ? el("div", { class: "processes" }, ...[...processes.values()].map(box)) : el("p", { class: "none" }, "Nobody: the group is empty."));
+}
+
+/** A static member that went away (epoch -2) keeps its work until its session ends. */
+function presence(member) {
+  if (member.epoch !== -2) return " · epoch " + member.epoch;
+  return " · away" + (member.session_left_ms === null ? "" : ", held for " + duration(member.session_left_ms));
 }
 
 function tasks(member) {
