@@ -1,7 +1,6 @@
 //! Histories made up on the way, on Kafka's coordinator and ours side by side. Needs Java and the oracle beside the
 //! checkout; `ORACLE_HISTORIES` and `ORACLE_SEED` choose how many of each family and which. For many more there is the
-//! command line, `cargo run -p sim -- oracle --family streams --histories 10000`, also for migrations, where differences
-//! are open.
+//! command line, `cargo run -p sim -- oracle --family streams --histories 10000`.
 
 use std::sync::Arc;
 
@@ -23,7 +22,7 @@ fn histories_are_answered_as_by_kafka() {
     };
     let schemas = Arc::new(Schemas::load());
     let mut oracle = Oracle::start(&script).unwrap();
-    for family in [Family::Classic, Family::Consumer, Family::Streams] {
+    for family in Family::ALL {
         let (histories, seed) = (setting("ORACLE_HISTORIES", 4), setting("ORACLE_SEED", 1));
         let options = Options { family, histories, seed, steps: 60, defects: 3, record: None };
         let summary = cli::compare(&mut oracle, &schemas, &options).unwrap();

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
+use super::coverage::Coverage;
 use super::duel::{Duel, Given, Report};
 use super::history::Family;
 use super::process::Oracle;
@@ -61,6 +62,7 @@ pub struct Summary {
     pub targets: usize,
     pub tolerated: BTreeMap<&'static str, usize>,
     pub parted: BTreeMap<&'static str, usize>,
+    pub coverage: Coverage,
     /// The smallest histories that show them.
     pub defects: Vec<String>,
 }
@@ -71,6 +73,7 @@ impl Summary {
         self.histories += 1;
         self.steps += report.lines.len();
         self.targets += report.targets;
+        self.coverage.add(&report.coverage);
         for why in report.tolerated {
             *self.tolerated.entry(why).or_default() += 1;
         }
@@ -91,7 +94,7 @@ impl std::fmt::Display for Summary {
                 writeln!(f, "  {kind} {times} times: {why}")?;
             }
         }
-        Ok(())
+        write!(f, "{}", self.coverage)
     }
 }
 
@@ -169,6 +172,9 @@ pub fn main(words: impl Iterator<Item = String>) -> ExitCode {
     match Oracle::start(&script).and_then(|mut oracle| compare(&mut oracle, &schemas, &options)) {
         Ok(summary) if summary.defects.is_empty() => {
             print!("{}: {summary}", options.family.name());
+            for rule in summary.coverage.missing(options.family) {
+                println!("  NOT REACHED: {rule}");
+            }
             ExitCode::SUCCESS
         }
         Ok(summary) => {

@@ -7,6 +7,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::compare::{self, Difference};
+use super::coverage::Coverage;
 use super::known::{self, Step, Verdict};
 use super::referee;
 use super::schema::Schemas;
@@ -51,6 +52,7 @@ pub struct Report {
     pub parted: Vec<&'static str>,
     /// Targets of ours that were judged by laws.
     pub targets: usize,
+    pub coverage: Coverage,
 }
 
 /// The coordinators under comparison.
@@ -73,6 +75,7 @@ impl Duel<'_> {
             let kafka = self.kafka.ask(&line)?;
             ours.follow(&command, &kafka)?;
             targets.expect(&kafka);
+            report.coverage.note(&command, &kafka);
             let answer = ours.line(&line).unwrap_or_default();
             report.lines.push(line);
             let were_even = votes.are_even();

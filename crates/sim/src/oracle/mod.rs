@@ -14,6 +14,7 @@ pub mod broker;
 pub mod cli;
 pub mod codec;
 pub mod compare;
+mod coverage;
 pub mod duel;
 mod failure;
 pub mod history;

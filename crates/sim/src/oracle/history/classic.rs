@@ -36,14 +36,19 @@ pub struct Classic {
     groups: BTreeMap<&'static str, GroupModel>,
     steps: usize,
     started: usize,
+    /// Half of its steps are what a well-behaved client would do, so that groups settle.
+    calm: bool,
     requests: u64,
     open: BTreeMap<String, Value>,
 }
 
 impl Classic {
     pub fn new(seed: u64, steps: usize) -> Classic {
+        let mut rng = Rng::new(seed);
+        let calm = rng.percent(50);
         Classic {
-            rng: Rng::new(seed),
+            rng,
+            calm,
             groups: GROUPS.iter().map(|name| (*name, GroupModel::default())).collect(),
             steps,
             started: 0,
@@ -160,6 +165,30 @@ impl Classic {
             body["protocolName"] = self.rng.weighted(&[(20, json!("range")), (4, json!("rr")), (1, Value::Null)]);
         }
         self.request(14, version, body)
+    }
+
+    /// Whoever joined syncs, the leader first; in a group that has settled static members come back and all heartbeat.
+    fn well_behaved(&mut self) -> Value {
+        let group = GROUPS[0];
+        let model = &self.groups[group];
+        let (generation, leader) = (model.generation, model.leader.clone());
+        let waiting = if model.unsynced.contains(&leader) { Some(&leader) } else { model.unsynced.first() };
+        if let Some(member) = waiting.cloned() {
+            let share = |member: &String| json!({"memberId": member, "assignment": "AQ=="});
+            let shares: Vec<Value> = self.groups[group].members.iter().map(share).collect();
+            let body = json!({"groupId": group, "generationId": generation, "memberId": member,
+                "groupInstanceId": null, "assignments": shares});
+            return self.request(14, 3, body);
+        }
+        if self.rng.percent(40) {
+            let version = self.rng.weighted(&[(1, 7), (4, 9)]);
+            let body = json!({"groupId": group, "memberId": "", "groupInstanceId": self.rng.pick(&INSTANCES),
+                "protocolType": "consumer", "sessionTimeoutMs": 30_000 + self.rng.below(1_000), "rebalanceTimeoutMs": 20_000,
+                "protocols": [{"name": "range", "metadata": METADATA[0]}]});
+            return self.request(11, version, body);
+        }
+        let member = self.some_id(group);
+        self.request(12, 3, json!({"groupId": group, "generationId": generation, "memberId": member}))
     }
 
     fn heartbeat(&mut self) -> Value {
@@ -354,6 +383,7 @@ impl History for Classic {
                 let topic = |(name, id, partitions): (&str, &str, u32)| json!({"name": name, "id": id, "partitions": partitions});
                 json!({"op": "topics", "topics": TOPICS.map(topic)})
             }
+            _ if self.calm && self.rng.percent(50) => self.well_behaved(),
             _ => match self.rng.below(100) {
                 0..30 => self.join(),
                 30..48 => self.sync(),

@@ -39,6 +39,8 @@ pub struct Consumer {
     steps: usize,
     started: usize,
     with_classic: bool,
+    /// Members mostly say what they know, so that groups settle.
+    calm: bool,
     clients: BTreeMap<&'static str, Client>,
     classic: Vec<ClassicClient>,
     /// Assignors that members ask for. With more than one, votes are often even, which is left to choice.
@@ -56,6 +58,7 @@ impl Consumer {
             (*id, Client { instance, ..Client::default() })
         };
         let clients = MEMBERS.iter().map(&mut client).collect();
+        let calm = rng.percent(50);
         let assignors = rng.weighted(&[(3, &["range"][..]), (3, &["uniform"]), (1, &["range", "uniform"])]);
         Consumer {
             rng,
@@ -63,6 +66,7 @@ impl Consumer {
             assignors,
             started: 0,
             with_classic,
+            calm,
             clients,
             classic: Vec::new(),
             topics: Topics::new(&NAMES),
@@ -96,7 +100,7 @@ impl Consumer {
         let id = self.rng.pick(&MEMBERS);
         let client = self.clients[id].clone();
         let epoch = self.rng.weighted(&[
-            (78, client.epoch),
+            (if self.calm { 500 } else { 78 }, client.epoch),
             (6, -1),
             (3, -2),
             (4, client.epoch - 1),
@@ -116,9 +120,9 @@ impl Consumer {
             if self.rng.percent(8) {
                 self.subscribe(&mut body, version);
             }
-            match self.rng.below(10) {
-                0..4 => {}
-                4..8 => body["topicPartitions"] = client.assigned.clone(),
+            match self.rng.below(if self.calm { 8 } else { 10 }) {
+                0..4 if !self.calm => {}
+                0..8 => body["topicPartitions"] = client.assigned.clone(),
                 8 => body["topicPartitions"] = json!([]),
                 _ => body["topicPartitions"] = self.topics.all_partitions(),
             }
@@ -162,7 +166,8 @@ impl Consumer {
     }
 
     fn classic_member(&mut self) -> Value {
-        match self.rng.below(20) {
+        match self.rng.below(if self.calm { 40 } else { 20 }) {
+            20.. => self.classic_heartbeat(),
             0..8 => self.join(),
             8..13 => self.sync(),
             13..18 => self.classic_heartbeat(),

@@ -263,8 +263,20 @@ impl Streams {
                 let body = json!({"groupId": GROUP, "memberId": "nobody", "memberEpoch": self.rng.pick(&[3, -1])});
                 self.request(88, 1, body)
             }
+            35 if is_static => self.usurp(&id),
             _ => self.beat(&id),
         }
+    }
+
+    /// Another member joins under the instance of one that is there.
+    fn usurp(&mut self, holder: &str) -> Value {
+        self.made += 1;
+        let id = format!("m{}", self.made);
+        let client = self.clients[holder].clone();
+        self.clients.insert(id.clone(), client);
+        let command = self.join(&id);
+        self.clients.remove(&id);
+        command
     }
 
     fn look(&mut self) -> Value {
