@@ -148,9 +148,10 @@ async fn timers_fire_without_any_request() {
     let mut client = broker.connect().await;
     let request = JoinGroupRequest { session_timeout_ms: 300, ..join("g", &KStr::EMPTY, None) };
     let joined = client.call(3, &request).await;
+    // The session begins anew with the sync, which is after this.
+    let started = Instant::now();
     client.call(3, &sync("g", &joined, &[])).await;
     let describe = DescribeGroupsRequest { groups: vec!["g".into()], include_authorized_operations: false };
-    let started = Instant::now();
     loop {
         let group = client.call(6, &describe).await.groups.remove(0);
         if group.group_state == "Empty" {
