@@ -103,6 +103,11 @@ fn wire_scenarios_with_an_initial_delay_expiry_and_no_migration() {
 }
 
 #[test]
+fn wire_scenarios_of_retention_and_compaction() {
+    conformance("cleaning", &rules(&["transactions"]));
+}
+
+#[test]
 fn field_cases_over_the_wire() {
     conformance("reference", &field_cases(&CLASSES));
 }
