@@ -35,6 +35,12 @@ fn a_seed_gives_the_same_run_every_time() {
     assert_ne!(run(3).hash, run(4).hash);
 }
 
+/// Seed 1047: a static member joins and says goodbye before its join is durable. Both answers are true when they go out.
+#[test]
+fn an_answer_may_be_overtaken_by_the_goodbye_of_its_member() {
+    simulate(1047, 20_000, false).unwrap_or_else(|failure| panic!("{failure}"));
+}
+
 /// A run in which nothing happens would prove nothing.
 #[test]
 fn runs_are_eventful() {

@@ -33,6 +33,8 @@ pub struct Mirror {
     pub members: BTreeMap<KStr, Option<KStr>>,
     pub targets: BTreeMap<KStr, TaskAssignment>,
     pub current: BTreeMap<KStr, Current>,
+    /// Every epoch that a member ever had, with the active tasks it might have had then.
+    pub ever: BTreeMap<KStr, BTreeMap<i32, BTreeSet<TaskId>>>,
     /// Log end up to which this is.
     end: u64,
 }
@@ -63,7 +65,10 @@ impl Mirror {
     fn apply(&mut self, record: Record) {
         match record {
             Record::StreamsMetadata(_, Some(value)) => self.group_epoch = value.epoch,
-            Record::StreamsMetadata(_, None) => *self = Mirror { end: self.end, ..Mirror::default() },
+            Record::StreamsMetadata(_, None) => {
+                let ever = std::mem::take(&mut self.ever);
+                *self = Mirror { end: self.end, ever, ..Mirror::default() };
+            }
             Record::StreamsTopology(_, Some(value)) => self.topology_epoch = value.epoch,
             Record::StreamsMember(key, Some(value)) => {
                 self.members.insert(key.member_id, value.instance_id);
@@ -86,7 +91,10 @@ impl Mirror {
                 self.targets.remove(&key.member_id);
             }
             Record::StreamsCurrentMember(key, Some(value)) => {
-                self.current.insert(key.member_id, current(&value));
+                let current = current(&value);
+                let ever = self.ever.entry(key.member_id.clone()).or_default().entry(current.epoch).or_default();
+                ever.extend(current.active_since.keys().chain(current.pending.keys()).cloned());
+                self.current.insert(key.member_id, current);
             }
             Record::StreamsCurrentMember(key, None) => {
                 self.current.remove(&key.member_id);
