@@ -139,6 +139,15 @@ impl Shard {
         &self.soft
     }
 
+    /// A classic group as it is now; none if there is no such group, or it is of another type.
+    #[cfg(any(test, feature = "testing"))]
+    pub fn classic_roster(&self, group_id: &KStr) -> Option<crate::group::classic::Roster> {
+        match self.state.group(group_id)? {
+            Group::Classic(group) => Some(group.roster(&self.soft, group_id)),
+            Group::Consumer(_) | Group::Streams(_) => None,
+        }
+    }
+
     /// Armed timers, by deadline: names as the coordinator oracle writes them are made by the tests.
     pub fn timers(&self) -> Vec<(u64, String)> {
         self.soft.timers.snapshot().into_iter().map(|(at, timer)| (at, format!("{timer:?}"))).collect()

@@ -14,11 +14,10 @@ use coordinator::{
 use wire::messages::offset_commit_request::{
     OffsetCommitRequest, OffsetCommitRequestPartition, OffsetCommitRequestTopic,
 };
-use wire::messages::streams_group_describe_response::DescribedGroup;
 use wire::{KStr, Uuid};
 
-use crate::app;
-use crate::checkers::mirror::Mirror;
+use crate::checkers::fencing::Due;
+use crate::checkers::mirror::{Mirrors, Names};
 use crate::event::{FlightNo, MemberNo};
 use crate::log::{Fault, SimLog};
 
@@ -34,12 +33,26 @@ pub enum Call {
         member: MemberNo,
         flight: FlightNo,
     },
+    /// Of consumers of both protocols. `due`: what it has to be answered with.
+    Request {
+        member: MemberNo,
+        flight: FlightNo,
+        at_ms: u64,
+        due: Due,
+        /// As whom it was sent.
+        member_id: KStr,
+        /// Generation or epoch that the request showed.
+        generation: i32,
+    },
     /// `due`: whether it has to be accepted, if that is known.
     Commit {
+        group_id: KStr,
         member_id: KStr,
         due: Option<bool>,
+        offsets: Vec<(KStr, i32, i64)>,
     },
-    Describe,
+    /// Of an operator.
+    Aside,
 }
 
 pub type Answered = (Call, Result<Reply, Unavailable>);
@@ -57,11 +70,12 @@ pub struct Broker {
     config: Arc<GroupConfigs>,
     ids: SeededIds,
     topic_ids: u128,
+    names: Names,
     answers: Arc<Mutex<Vec<Answered>>>,
     /// What was written.
-    pub mirror: Mirror,
+    pub mirror: Mirrors,
     /// What of it is durable.
-    pub durable: Mirror,
+    pub durable: Mirrors,
 }
 
 impl Broker {
@@ -73,9 +87,10 @@ impl Broker {
             config: Arc::new(GroupConfigs { broker, ..GroupConfigs::default() }),
             ids: SeededIds::default(),
             topic_ids: 0,
+            names: Names::new(),
             answers: Arc::default(),
-            mirror: Mirror::default(),
-            durable: Mirror::default(),
+            mirror: Mirrors::default(),
+            durable: Mirrors::default(),
         }
     }
 
@@ -91,6 +106,15 @@ impl Broker {
         self.cell.log()
     }
 
+    pub fn topics(&self) -> &Arc<TopicImage> {
+        &self.topics
+    }
+
+    /// Of a topic that is or was.
+    pub fn topic_name(&self, id: &Uuid) -> KStr {
+        self.names.get(id).cloned().unwrap_or_default()
+    }
+
     pub fn partitions(&self, topic: &str) -> i32 {
         self.topics.get(topic).map_or(0, |metadata| metadata.partitions)
     }
@@ -104,8 +128,7 @@ impl Broker {
     pub fn call(&mut self, at: Moment, command: Command, call: Option<Call>) -> Result<Output, String> {
         let answers = Arc::clone(&self.answers);
         let late = call.clone();
-        // Members of other groups: there are none.
-        let members_total = self.mirror.members.len() as u32;
+        let members_total = self.mirror.members_total();
         let mut env = Env { topics: &self.topics, config: &self.config, ids: &mut self.ids, members_total };
         let called = self.cell.call(at, &mut env, command, move |answer| {
             if let Some(call) = late {
@@ -119,7 +142,7 @@ impl Broker {
         }
         // What a failed append left behind is read when the coordinator is back.
         if self.is_up() {
-            self.mirror.read(self.cell.log().entries(), self.cell.log().end())?;
+            self.mirror.read(self.cell.log().entries(), self.cell.log().end(), &self.names)?;
         }
         Ok(output)
     }
@@ -148,7 +171,7 @@ impl Broker {
     pub fn flush(&mut self) -> Result<Output, String> {
         self.cell.log_mut().make_durable();
         self.cell.durable().deliver();
-        self.durable.read(self.cell.log().entries(), self.cell.log().end())?;
+        self.durable.read(self.cell.log().entries(), self.cell.log().end(), &self.names)?;
         Ok(Output { answers: self.take_answers(), effects: Vec::new() })
     }
 
@@ -173,11 +196,11 @@ impl Broker {
     /// # Errors
     /// If the log cannot be read, or breaks a law.
     pub fn load(&mut self, at: Moment) -> Result<(), String> {
-        let members_total = self.mirror.members.len() as u32;
+        let members_total = self.mirror.members_total();
         let mut env = Env { topics: &self.topics, config: &self.config, ids: &mut self.ids, members_total };
         self.cell.load(Shard::new(), at, &mut env).map_err(|error| error.to_string())?;
-        self.mirror = Mirror::default();
-        self.mirror.read(self.cell.log().entries(), self.cell.log().end())?;
+        self.mirror = Mirrors::default();
+        self.mirror.read(self.cell.log().entries(), self.cell.log().end(), &self.names)?;
         self.durable = self.mirror.clone();
         Ok(())
     }
@@ -200,6 +223,7 @@ impl Broker {
                 },
                 |metadata| metadata.id,
             );
+            self.names.insert(id, name.clone());
             image.insert(name.clone(), TopicMetadata { id, partitions: *partitions, rack: None });
         }
         let changed = topics.iter().map(|(name, _)| name.clone()).collect();
@@ -244,23 +268,25 @@ impl Broker {
     ///
     /// # Errors
     /// As `call`.
-    pub fn configure(&mut self, at: Moment, change: impl FnOnce(&mut BrokerConfig)) -> Result<Output, String> {
+    pub fn configure(
+        &mut self,
+        at: Moment,
+        group_id: KStr,
+        change: impl FnOnce(&mut BrokerConfig),
+    ) -> Result<Output, String> {
         change(&mut Arc::make_mut(&mut self.config).broker);
-        self.call(at, Command::GroupConfigChanged { group_id: app::group_id() }, None)
+        self.call(at, Command::GroupConfigChanged { group_id }, None)
     }
 
+    /// What an operator asks, of a coordinator that has nothing to wait for.
+    ///
     /// # Errors
-    /// If the group cannot be described though it is there.
-    pub fn describe(&mut self, at: Moment) -> Result<DescribedGroup, String> {
-        let command = Command::StreamsGroupDescribe {
-            caller: caller(1),
-            group_id: app::group_id(),
-            include_topology_description: false,
-        };
-        let output = self.call(at, command, Some(Call::Describe))?;
+    /// If there is no answer at once.
+    pub fn ask(&mut self, at: Moment, command: Command) -> Result<Reply, String> {
+        let output = self.call(at, command, Some(Call::Aside))?;
         match output.answers.into_iter().next() {
-            Some((_, Ok(Reply::StreamsGroupDescribe(group)))) => Ok(*group),
-            other => Err(format!("the group was not described: {other:?}")),
+            Some((_, Ok(reply))) => Ok(reply),
+            other => Err(format!("an operator was answered with {other:?}")),
         }
     }
 }
@@ -269,24 +295,31 @@ pub fn caller(api_version: i16) -> Caller {
     Caller { client_id: KStr::from_static("sim"), client_host: KStr::from_static("/127.0.0.1"), api_version }
 }
 
-/// The offset that a member commits for some partitions when it closes tasks.
-pub fn commit(member_id: &KStr, epoch: i32, partitions: &[(&'static str, i32)], offset: i64) -> Command {
-    let topics = partitions.iter().map(|(topic, partition)| {
+/// The commit of some offsets.
+pub fn commit(
+    group_id: KStr,
+    member_id: KStr,
+    instance_id: Option<KStr>,
+    epoch: i32,
+    offsets: &[(KStr, i32, i64)],
+) -> Command {
+    let topics = offsets.iter().map(|(topic, partition, offset)| {
         let partition = OffsetCommitRequestPartition {
             partition_index: *partition,
-            committed_offset: offset,
+            committed_offset: *offset,
             ..OffsetCommitRequestPartition::default()
         };
         OffsetCommitRequestTopic {
-            name: KStr::from_static(topic),
+            name: topic.clone(),
             partitions: vec![partition],
             ..OffsetCommitRequestTopic::default()
         }
     });
     let request = OffsetCommitRequest {
-        group_id: app::group_id(),
+        group_id,
         generation_id_or_member_epoch: epoch,
-        member_id: member_id.clone(),
+        member_id,
+        group_instance_id: instance_id,
         topics: topics.collect(),
         ..OffsetCommitRequest::default()
     };

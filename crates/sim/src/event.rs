@@ -6,8 +6,8 @@ use std::collections::BinaryHeap;
 use coordinator::InternalTopic;
 use wire::KStr;
 
+use crate::member::Answer;
 use crate::network::Request;
-use crate::streams_member::Answer;
 
 /// Names a member of a run, of all that ever were.
 pub type MemberNo = usize;

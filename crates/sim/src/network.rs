@@ -3,22 +3,31 @@
 //! Requests of one member, and answers to it, stay in order, as on one connection after the other; a repeated one is what a client's
 //! retry is to the coordinator: the same request once more, before anything newer.
 
+use coordinator::Command;
 use coordinator::assign::TaskId;
+use wire::KStr;
 use wire::messages::streams_group_heartbeat_request::StreamsGroupHeartbeatRequest;
 
 use crate::event::{Event, FlightNo, MemberNo, Queue};
+use crate::member::Answer;
 use crate::rng::Rng;
 use crate::settings::Weather;
-use crate::streams_member::Answer;
+
+/// Nobody waits for the answer.
+const NO_FLIGHT: FlightNo = 0;
 
 /// A request on its way.
 #[derive(Clone, Debug)]
 pub enum Request {
     Heartbeat(Box<StreamsGroupHeartbeatRequest>),
-    /// Offsets of some tasks, with the epoch of the member.
+    /// Of consumers of both protocols.
+    Command(Box<Command>),
+    /// Offsets of some tasks or partitions, with the epoch or generation of the member.
     Commit {
         tasks: Vec<TaskId>,
         epoch: i32,
+        /// As whom the member had them.
+        member_id: KStr,
     },
 }
 
@@ -53,8 +62,11 @@ impl Network {
             () if rng.chance(self.weather.repeated) => 2,
             () => 1,
         };
-        for _ in 0..copies {
+        for copy in 1..=copies {
             let at_ms = self.arrival(now_ms, member, rng);
+            // A consumer repeats a request when it has lost the connection on which the first answer would have come.
+            let is_lost = copy < copies && matches!(request, Request::Command(_));
+            let flight = if is_lost { NO_FLIGHT } else { flight };
             queue.push(at_ms, Event::Request { member, flight, request: request.clone() });
         }
         flight

@@ -1,12 +1,15 @@
 //! What somebody, or bad luck, does to the system.
 
-use crate::app;
+use crate::broker::Call;
 use crate::event::Event;
 use crate::log::Fault;
 use crate::process::State;
-use crate::settings::Weather;
+use crate::settings::{Cast, Protocol, Weather};
 use crate::world::World;
+use crate::{app, broker, readers};
+use coordinator::Command;
 use wire::KStr;
+use wire::messages::leave_group_request::{LeaveGroupRequest, MemberIdentity};
 
 impl World {
     /// One operation, and a time for the next.
@@ -27,6 +30,7 @@ impl World {
             83..88 => self.change_topics(),
             88..94 => self.change_configuration(),
             94..97 => self.upgrade(process),
+            _ if self.processes[process].protocol != Protocol::Streams => self.remove_member(process),
             _ => self.change_restore_rate(process),
         }
     }
@@ -65,7 +69,7 @@ impl World {
             return Ok(());
         }
         let member = self.processes[process].members[self.rng.index(self.processes[process].members.len())];
-        let id = self.members[member].id.clone();
+        let id = self.members[member].id().clone();
         self.note(format_args!("{id} leaves"));
         self.members[member].leave(self.now_ms);
         self.changed(member)
@@ -114,7 +118,18 @@ impl World {
         Ok(())
     }
 
+    /// A topic that consumers read grows; those that streams groups read may also go.
     fn change_topics(&mut self) -> Result<(), String> {
+        if self.cast != Cast::Streams && (self.cast != Cast::Mixed || self.rng.chance(500)) {
+            let partitions = self.broker.partitions(readers::GROWING);
+            if partitions == readers::MAX_PARTITIONS {
+                return Ok(());
+            }
+            self.note(format_args!("topic {} grows to {}", readers::GROWING, partitions + 1));
+            let grown = [(KStr::from_static(readers::GROWING), partitions + 1)];
+            let output = self.broker.set_topics(self.at(), &grown)?;
+            return self.done(output);
+        }
         let partitions = self.broker.partitions(app::OPTIONAL_SOURCE);
         let name = app::OPTIONAL_SOURCE;
         let output = match partitions {
@@ -137,11 +152,20 @@ impl World {
         let (standbys, warmups) = (self.rng.below(3) as i32, self.rng.pick(&[0, 1, 2, 5]));
         let assignors = self.rng.pick(&[["sticky", "balanced"], ["balanced", "sticky"]]);
         self.note(format_args!("now {standbys} standbys, {warmups} warm-ups, assignor {}", assignors[0]));
-        let output = self.broker.configure(self.at(), |broker| {
+        let defaults = self.cast == Cast::Streams || self.rng.chance(500);
+        let mut output = self.broker.configure(self.at(), app::group_id(), |broker| {
             broker.streams_num_standby_replicas = standbys;
             broker.streams_num_warmup_replicas = warmups;
             broker.streams_assignors = assignors.map(KStr::from).to_vec();
+            if !defaults {
+                broker.consumer_assignors.reverse();
+            }
         })?;
+        for group in self.groups.iter().filter(|group| group.protocol != Protocol::Streams) {
+            let told = self.broker.configure(self.at(), group.id.clone(), |_| {})?;
+            output.answers.extend(told.answers);
+            output.effects.extend(told.effects);
+        }
         self.done(output)
     }
 
@@ -150,13 +174,54 @@ impl World {
         if self.processes[process].state == State::Paused {
             return Ok(());
         }
-        let arrived = self.broker.durable.group_epoch > 0 && self.broker.durable.topology_epoch == self.app_version;
-        if arrived && self.processes.iter().all(|each| each.app_version == self.app_version) {
-            self.app_version += 1;
+        if self.cast == Cast::Migration && self.rng.chance(700) {
+            return self.migrate(process);
         }
-        self.processes[process].app_version = self.app_version;
-        self.note_process(process, &format!("is upgraded to version {}", self.app_version));
+        let number = self.processes[process].group;
+        let group = &self.groups[number];
+        let durable = self.broker.durable.group(&group.id);
+        let arrived = group.protocol != Protocol::Streams
+            || durable.group_epoch > 0 && durable.topology_epoch == group.app_version;
+        let mut of_group = self.processes.iter().filter(|each| each.group == number);
+        let version =
+            group.app_version + i32::from(arrived && of_group.all(|each| each.app_version == group.app_version));
+        self.groups[number].app_version = version;
+        self.processes[process].app_version = version;
+        self.note_process(process, &format!("is upgraded to version {version}"));
+        if self.processes[process].protocol != Protocol::Streams && self.rng.chance(500) {
+            // Consumers may change what they read while they run.
+            return Ok(());
+        }
         if self.is_up(process) { self.stop(process) } else { Ok(()) }
+    }
+
+    /// Comes back with the other protocol.
+    fn migrate(&mut self, process: usize) -> Result<(), String> {
+        let protocol = match self.processes[process].protocol {
+            Protocol::Consumer => Protocol::Classic,
+            _ => Protocol::Consumer,
+        };
+        self.note_process(process, &format!("changes to {protocol:?}"));
+        self.processes[process].protocol = protocol;
+        if self.is_up(process) { self.stop(process) } else { Ok(()) }
+    }
+
+    /// An operator removes a static member by its instance id (KIP-345).
+    fn remove_member(&mut self, process: usize) -> Result<(), String> {
+        let Some(instance_id) = self.processes[process].instance_id(0) else { return Ok(()) };
+        self.note(format_args!("{instance_id} is removed"));
+        let number = self.processes[process].group;
+        let group = &mut self.groups[number];
+        let holder = group.classic.members().iter().find(|(_, instance)| instance.as_ref() == Some(&instance_id));
+        if let Some(member_id) = holder.map(|(member_id, _)| member_id.clone()) {
+            group.classic.leaves(&member_id);
+        }
+        let identity = MemberIdentity { group_instance_id: Some(instance_id), ..MemberIdentity::default() };
+        let request =
+            LeaveGroupRequest { group_id: group.id.clone(), members: vec![identity], ..LeaveGroupRequest::default() };
+        let command = Command::LeaveGroup(broker::caller(5), Box::new(request));
+        let output = self.broker.call(self.at(), command, Some(Call::Aside))?;
+        self.done(output)
     }
 
     fn change_restore_rate(&mut self, process: usize) -> Result<(), String> {

@@ -1,4 +1,4 @@
-//! A process of the application: an instance of Kafka Streams with its threads and its state directory.
+//! A process of an application: an instance of Kafka Streams with its threads and its state directory, or some consumers.
 
 use std::collections::BTreeMap;
 
@@ -7,13 +7,21 @@ use wire::KStr;
 
 use crate::app;
 use crate::event::MemberNo;
+use crate::settings::Protocol;
 
 /// Members come and go with its starts; identity and state directory stay.
 #[derive(Debug)]
 pub struct Process {
     pub id: KStr,
     pub zone: KStr,
-    /// Of StreamsGroupHeartbeat.
+    /// Number of its group.
+    pub group: usize,
+    pub protocol: Protocol,
+    /// Server-side assignor that its consumers ask for.
+    pub assignor: Option<KStr>,
+    /// Client-side assignors of its classic consumers that are eager, in their order.
+    pub assignors: &'static [&'static str],
+    /// Of StreamsGroupHeartbeat, or of JoinGroup.
     pub api_version: i16,
     /// Of the application.
     pub app_version: i32,

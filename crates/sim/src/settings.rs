@@ -3,7 +3,51 @@
 use coordinator::config::BrokerConfig;
 use wire::KStr;
 
+use crate::app;
+use crate::member::Timeouts;
 use crate::rng::Rng;
+
+/// Which groups there are in a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cast {
+    Streams,
+    Consumer,
+    Classic,
+    /// A group of each type.
+    Mixed,
+    /// A group of consumers that change their protocol, one process after the other, to and fro.
+    Migration,
+}
+
+impl Cast {
+    pub const ALL: [(&'static str, Cast); 5] = [
+        ("streams", Cast::Streams),
+        ("consumer", Cast::Consumer),
+        ("classic", Cast::Classic),
+        ("mixed", Cast::Mixed),
+        ("migration", Cast::Migration),
+    ];
+
+    /// The groups, with the protocol that their members start with.
+    pub fn groups(self) -> &'static [(&'static str, Protocol)] {
+        match self {
+            Cast::Streams => &[(app::GROUP, Protocol::Streams)],
+            Cast::Consumer => &[("readers", Protocol::Consumer)],
+            Cast::Classic => &[("workers", Protocol::Classic)],
+            Cast::Mixed => {
+                &[(app::GROUP, Protocol::Streams), ("readers", Protocol::Consumer), ("workers", Protocol::Classic)]
+            }
+            Cast::Migration => &[("movers", Protocol::Classic)],
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Protocol {
+    Streams,
+    Consumer,
+    Classic,
+}
 
 /// How bad the network is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,11 +83,34 @@ pub struct Settings {
     pub static_members: u64,
     /// Processes that speak version 0, in 1000.
     pub old_clients: u64,
+    /// Classic consumers are cooperative rather than eager.
+    pub cooperative: bool,
     pub broker: BrokerConfig,
 }
 
 impl Settings {
-    pub fn random(rng: &mut Rng) -> Settings {
+    pub fn random(rng: &mut Rng, cast: Cast) -> Settings {
+        let mut settings = Settings::of_streams(rng);
+        if cast != Cast::Streams {
+            settings.vary_consumers(rng);
+        }
+        settings
+    }
+
+    fn vary_consumers(&mut self, rng: &mut Rng) {
+        let broker = &mut self.broker;
+        let session_timeout_ms = broker.streams_session_timeout_ms;
+        broker.consumer_session_timeout_ms = session_timeout_ms;
+        broker.consumer_min_session_timeout_ms = session_timeout_ms;
+        broker.consumer_min_heartbeat_interval_ms = 100;
+        broker.consumer_heartbeat_interval_ms = rng.pick(&[None, None, Some(500), Some(2_000)]);
+        broker.consumer_assignment_interval_ms = rng.pick(&[None, Some(0), Some(1_000)]);
+        broker.consumer_assignors = rng.pick(&[["uniform", "range"], ["range", "uniform"]]).map(KStr::from).to_vec();
+        broker.classic_initial_rebalance_delay_ms = rng.pick(&[None, Some(0), Some(3_000)]);
+        self.cooperative = rng.chance(500);
+    }
+
+    fn of_streams(rng: &mut Rng) -> Settings {
         let session_timeout_ms = rng.pick(&[6_000, 10_000, 45_000]);
         let broker = BrokerConfig {
             streams_session_timeout_ms: session_timeout_ms,
@@ -78,7 +145,16 @@ impl Settings {
             threads: rng.between(1, 3) as usize,
             static_members: rng.pick(&[0, 300, 1000]),
             old_clients: rng.pick(&[0, 200, 1000]),
+            cooperative: false,
             broker,
+        }
+    }
+
+    pub fn timeouts(&self) -> Timeouts {
+        Timeouts {
+            request_ms: self.request_timeout_ms,
+            rebalance_ms: self.rebalance_timeout_ms,
+            session_ms: self.broker.streams_session_timeout_ms,
         }
     }
 

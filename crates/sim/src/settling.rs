@@ -1,12 +1,14 @@
 //! The end of a run: nothing goes wrong any more, the group comes to rest, and keeps silent then.
 
-use crate::app;
+use coordinator::{Command, Reply};
+
 use crate::checkers::{convergence, replay};
 use crate::event::Event;
+use crate::member::{End, Phase};
 use crate::process::{Held, State};
-use crate::settings::Weather;
-use crate::streams_member::{End, Phase};
+use crate::settings::{Protocol, Weather};
 use crate::world::World;
+use crate::{app, broker, readers};
 
 /// How long a group at rest is watched.
 const SILENCE_MS: u64 = 60_000;
@@ -19,8 +21,7 @@ impl World {
         // What is on its way arrives.
         self.run_until(self.now_ms + 2 * Weather::STORM.delay_ms)?;
         for member in 0..self.members.len() {
-            if self.members[member].unsure && !self.members[member].is_gone() {
-                self.members[member].join_again(self.now_ms);
+            if self.members[member].refresh(self.now_ms) {
                 self.changed(member)?;
             }
         }
@@ -73,24 +74,57 @@ impl World {
         if self.broker.log().end() > self.broker.durable.end() {
             return Ok(Some("something was written".to_owned()));
         }
+        for group in 0..self.groups.len() {
+            if let Some(missing) = self.missing_in(group)? {
+                return Ok(Some(format!("group {}: {missing}", self.groups[group].id)));
+            }
+        }
+        Ok(None)
+    }
+
+    fn missing_in(&mut self, number: usize) -> Result<Option<String>, String> {
         let mut held = Held::new();
-        for process in &self.processes {
+        let mut versions = Vec::new();
+        for process in self.processes.iter().filter(|process| process.group == number) {
             if process.state != State::Up {
                 return Ok(Some(format!("process {} is {:?}", process.id, process.state)));
             }
             let members = process.members.iter().map(|number| &self.members[*number]);
-            for member in members.filter(|member| member.phase != Phase::Gone(End::Left)) {
+            for member in members.filter(|member| *member.phase() != Phase::Gone(End::Left)) {
                 if !member.is_at_rest() {
-                    return Ok(Some(format!("{} is {:?}", member.id, member.phase)));
+                    return Ok(Some(format!("{} is {:?}", member.id(), member.phase())));
                 }
-                held.insert(member.id.clone(), member.assigned.clone());
+                held.insert(member.id().clone(), member.assigned());
+                versions.push(process.app_version);
             }
         }
-        let tasks = app::tasks(self.broker.mirror.topology_epoch, |topic| self.broker.partitions(topic));
-        if self.broker.mirror.members.is_empty() && held.is_empty() {
+        let group = &self.groups[number];
+        let mirror = self.broker.mirror.group(&group.id);
+        if group.classic.exists() {
+            let tasks = readers::read(versions.into_iter(), |topic| self.broker.partitions(topic));
+            return Ok(convergence::missing_in_classic(mirror, &group.classic, &held, &tasks));
+        }
+        if mirror.members.is_empty() && held.is_empty() {
             return Ok(None);
         }
-        let described = self.broker.describe(self.at())?;
-        Ok(convergence::missing(&self.broker.mirror, &held, &described, &tasks))
+        let (protocol, group_id) = (group.protocol, group.id.clone());
+        let tasks = match protocol {
+            Protocol::Streams => app::tasks(mirror.topology_epoch, |topic| self.broker.partitions(topic)),
+            _ => readers::read(versions.into_iter(), |topic| self.broker.partitions(topic)),
+        };
+        let caller = broker::caller(1);
+        let described = match protocol {
+            Protocol::Streams => {
+                let include_topology_description = false;
+                Command::StreamsGroupDescribe { caller, group_id: group_id.clone(), include_topology_description }
+            }
+            _ => Command::ConsumerGroupDescribe { caller, group_id: group_id.clone() },
+        };
+        let described = match self.broker.ask(self.at(), described)? {
+            Reply::StreamsGroupDescribe(group) => convergence::Described::streams(&group),
+            Reply::ConsumerGroupDescribe(group) => convergence::Described::consumer(&group),
+            other => return Err(format!("the group was not described: {other:?}")),
+        };
+        Ok(convergence::missing(self.broker.mirror.group(&group_id), &held, &described, &tasks))
     }
 }

@@ -1,5 +1,6 @@
 //! One run from its seed to its report.
 
+use crate::settings::Cast;
 use crate::world::World;
 
 /// A run in which everything held.
@@ -10,6 +11,7 @@ pub struct Report {
     pub events: u64,
     pub operations: u64,
     pub records: u64,
+    /// Of the first group: its epoch, or generation.
     pub group_epoch: i32,
     /// Virtual milliseconds.
     pub took_ms: u64,
@@ -40,16 +42,16 @@ impl std::error::Error for Failure {}
 ///
 /// # Errors
 /// What did not hold, with the events before it.
-pub fn simulate(seed: u64, steps: u64, print: bool) -> Result<Report, Box<Failure>> {
+pub fn simulate(cast: Cast, seed: u64, steps: u64, print: bool) -> Result<Report, Box<Failure>> {
     let failure = |event, what, tail| Box::new(Failure { seed, event, what, tail });
-    let mut world = World::new(seed, print).map_err(|what| failure(0, what, Vec::new()))?;
+    let mut world = World::new(cast, seed, print).map_err(|what| failure(0, what, Vec::new()))?;
     match world.run(steps).and_then(|()| world.settle()) {
         Ok(()) => Ok(Report {
             hash: world.trace.hash(),
             events: world.events,
             operations: world.operations,
             records: world.broker.log().end(),
-            group_epoch: world.broker.mirror.group_epoch,
+            group_epoch: world.epoch(),
             took_ms: world.now_ms,
         }),
         Err(what) => Err(failure(world.events, what, world.trace.tail())),

@@ -12,35 +12,9 @@ use wire::messages::streams_group_heartbeat_response::{self as answer, StreamsGr
 
 use crate::app;
 use crate::event::FlightNo;
+use crate::member::{Answer, End, Phase, Wish, revocation_ms};
 use crate::process::Process;
 use crate::rng::Rng;
-
-/// What comes back from the coordinator.
-#[derive(Clone, Debug)]
-pub enum Answer {
-    Heartbeat(Box<StreamsGroupHeartbeatResponse>),
-    /// The coordinator is not there: an error code of the broker.
-    Unavailable(i16),
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Phase {
-    /// Joins, with epoch 0.
-    Joining,
-    Member,
-    /// Has given everything up and says goodbye.
-    Leaving,
-    /// The thread has ended.
-    Gone(End),
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum End {
-    Left,
-    Killed,
-    /// An error that ends the thread: its code.
-    Fatal(i16),
-}
 
 /// Tasks that it is about to run instead of those it runs.
 #[derive(Clone, Debug)]
@@ -77,15 +51,7 @@ pub struct StreamsMember {
     worked_ms: u64,
     rebalance_timeout_ms: i32,
     /// An answer was lost since it joined, and tasks with it perhaps: they are not told twice (S 6.7.3).
-    pub unsure: bool,
-}
-
-/// What a member wants to have sent.
-#[derive(Debug)]
-pub enum Wish {
-    Heartbeat(Box<StreamsGroupHeartbeatRequest>),
-    /// Offsets of the tasks, before they are closed.
-    Commit(Vec<TaskId>),
+    unsure: bool,
 }
 
 impl StreamsMember {
@@ -116,7 +82,7 @@ impl StreamsMember {
         }
     }
 
-    pub fn is_gone(&self) -> bool {
+    fn is_gone(&self) -> bool {
         matches!(self.phase, Phase::Gone(_))
     }
 
@@ -161,7 +127,7 @@ impl StreamsMember {
             let active = &reconciling.target.active;
             let closed: Vec<_> = tasks_of(&self.assigned.active).filter(|task| !contains_task(active, task)).collect();
             if !closed.is_empty() {
-                wishes.push(Wish::Commit(closed));
+                wishes.push(Wish::Commit(closed, self.epoch));
             }
             self.assigned = reconciling.target;
             self.send_lists = true;
@@ -192,11 +158,7 @@ impl StreamsMember {
             return;
         }
         let revokes = tasks_of(&self.assigned.active).any(|task| !contains_task(&self.wanted.active, &task));
-        let takes_ms = match revokes {
-            false => rng.below(20),
-            true if rng.chance(20) => rng.between(1_000, 2 * self.rebalance_timeout_ms as u64),
-            true => rng.below(300),
-        };
+        let takes_ms = revocation_ms(rng, revokes, self.rebalance_timeout_ms);
         self.reconciling = Some(Reconciling { target: self.wanted.clone(), done_ms: now_ms + takes_ms });
     }
 
@@ -223,8 +185,17 @@ impl StreamsMember {
         self.caught_up.clear();
     }
 
+    /// Joins again if an answer was lost.
+    pub fn refresh(&mut self, now_ms: u64) -> bool {
+        let unsure = self.unsure && !self.is_gone();
+        if unsure {
+            self.join_again(now_ms);
+        }
+        unsure
+    }
+
     /// Joins again, as the same member.
-    pub fn join_again(&mut self, now_ms: u64) {
+    fn join_again(&mut self, now_ms: u64) {
         if self.phase == Phase::Member {
             self.give_up_all();
             self.in_flight = None;
@@ -260,6 +231,7 @@ impl StreamsMember {
                 return Ok(true);
             }
             Answer::Heartbeat(response) => response,
+            Answer::Reply(_) => return Err(format!("{} was taken for a consumer", self.id)),
         };
         match response.error_code {
             0 => self.succeeded(now_ms, response)?,

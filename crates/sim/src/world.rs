@@ -5,17 +5,17 @@ use coordinator::assign::TaskId;
 use coordinator::{Command, Effect, Moment};
 use wire::KStr;
 
-use crate::app;
 use crate::broker::{self, Broker, Call, Output};
-use crate::checkers::ownership::Ownership;
-use crate::checkers::{commits, replay};
+use crate::checkers::{commits, fencing, replay};
 use crate::event::{Event, FlightNo, MemberNo, Queue};
+use crate::groups::GroupOfRun;
+use crate::member::{Answer, End, Member, Phase, Wish};
 use crate::network::{Network, Request};
 use crate::process::{Process, State};
 use crate::rng::Rng;
-use crate::settings::Settings;
-use crate::streams_member::{Answer, End, Phase, StreamsMember, Wish};
+use crate::settings::{Cast, Protocol, Settings};
 use crate::trace::Trace;
+use crate::{app, readers};
 
 /// Events between two comparisons of the live state with the log.
 const REPLAY_EVERY: u64 = 2_000;
@@ -27,12 +27,13 @@ pub struct World {
     pub(crate) network: Network,
     pub(crate) broker: Broker,
     pub(crate) processes: Vec<Process>,
-    pub(crate) members: Vec<StreamsMember>,
+    pub(crate) members: Vec<Member>,
     /// Events of paused processes.
     pub(crate) backlog: Vec<Vec<Event>>,
     /// The latest event of each member; older ones are void.
     pub(crate) wakes: Vec<u64>,
-    ownership: Ownership,
+    pub(crate) groups: Vec<GroupOfRun>,
+    pub(crate) cast: Cast,
     pub(crate) trace: Trace,
     pub(crate) now_ms: u64,
     pub(crate) events: u64,
@@ -42,14 +43,12 @@ pub struct World {
     /// Nothing goes wrong any more.
     pub(crate) healing: bool,
     pub(crate) operations: u64,
-    /// The version of the application that is being rolled out.
-    pub(crate) app_version: i32,
 }
 
 impl World {
-    pub fn new(seed: u64, print: bool) -> Result<World, String> {
+    pub fn new(cast: Cast, seed: u64, print: bool) -> Result<World, String> {
         let mut rng = Rng::new(seed);
-        let settings = Settings::random(&mut rng);
+        let settings = Settings::random(&mut rng, cast);
         let mut world = World {
             network: Network::new(settings.weather),
             broker: Broker::new(settings.broker.clone()),
@@ -58,7 +57,8 @@ impl World {
             members: Vec::new(),
             backlog: Vec::new(),
             wakes: Vec::new(),
-            ownership: Ownership::default(),
+            groups: cast.groups().iter().map(|(id, protocol)| GroupOfRun::new(id, *protocol)).collect(),
+            cast,
             trace: Trace::new(print),
             now_ms: 5_000,
             events: 0,
@@ -67,14 +67,15 @@ impl World {
             load_is_due: false,
             healing: false,
             operations: 0,
-            app_version: 0,
             settings,
             rng,
         };
         let settings = format!("{:?}", world.settings);
         world.note(format_args!("{settings}"));
         world.broker.load(world.at())?;
-        let sources: Vec<_> = app::SOURCES.iter().map(|(name, count)| (KStr::from_static(name), *count)).collect();
+        let read = if cast == Cast::Streams { &[][..] } else { &readers::TOPICS };
+        let sources: Vec<_> =
+            app::SOURCES.iter().chain(read).map(|(name, count)| (KStr::from_static(name), *count)).collect();
         let output = world.broker.set_topics(world.at(), &sources)?;
         world.done(output)?;
         world.found_processes();
@@ -141,6 +142,7 @@ impl World {
             Event::Load => {
                 self.load_is_due = false;
                 self.broker.load(self.at())?;
+                self.coordinator_is_back();
                 self.note(format_args!("the coordinator is back, log end {}", self.broker.mirror.end()));
                 self.done(Output::default())
             }
@@ -162,7 +164,7 @@ impl World {
 
     /// Whether the process of a member sees this event now; if it is paused, it will later.
     fn is_awake(&mut self, member: MemberNo, event: impl FnOnce() -> Event) -> bool {
-        let process = self.members[member].process;
+        let process = self.members[member].process();
         if self.processes[process].state == State::Paused {
             self.backlog[process].push(event());
             return false;
@@ -175,17 +177,22 @@ impl World {
         if !self.is_awake(member, || Event::Member { member, wake }) {
             return Ok(());
         }
-        let process = self.members[member].process;
-        let wishes = self.members[member].act(self.now_ms, &mut self.processes[process]);
+        let process = self.members[member].process();
+        let topics = self.broker.topics().clone();
+        let member_id = self.members[member].id().clone();
+        let wishes = self.members[member].act(self.now_ms, &mut self.processes[process], &topics);
         for wish in wishes {
             match wish {
-                Wish::Commit(tasks) => {
-                    let epoch = self.members[member].epoch;
-                    self.send(member, Request::Commit { tasks, epoch });
+                Wish::Commit(tasks, epoch) => {
+                    self.send(member, Request::Commit { tasks, epoch, member_id: member_id.clone() });
                 }
                 Wish::Heartbeat(request) => {
                     let flight = self.send(member, Request::Heartbeat(request));
-                    self.members[member].sent(flight, self.now_ms + self.settings.request_timeout_ms);
+                    self.members[member].sent(flight, self.now_ms, self.settings.timeouts());
+                }
+                Wish::Request(command) => {
+                    let flight = self.send(member, Request::Command(command));
+                    self.members[member].sent(flight, self.now_ms, self.settings.timeouts());
                 }
             }
         }
@@ -200,20 +207,20 @@ impl World {
     pub(crate) fn changed(&mut self, member: MemberNo) -> Result<(), String> {
         let each = &mut self.members[member];
         each.reconcile(self.now_ms, &mut self.rng);
-        let (id, holds) = (each.id.clone(), each.holds());
+        let id = each.id().clone();
         self.wakes[member] += 1;
-        if let Some(due_ms) = each.due_ms() {
+        if let Some(due_ms) = self.members[member].due_ms() {
             let wake = self.wakes[member];
             self.queue.push(due_ms.max(self.now_ms), Event::Member { member, wake });
         }
-        self.ownership.set(&id, holds, &self.broker.mirror)?;
-        let (process, phase) = (self.members[member].process, self.members[member].phase.clone());
+        self.look_at_holdings(member)?;
+        let (process, phase) = (self.members[member].process(), self.members[member].phase().clone());
         if let Phase::Gone(End::Fatal(code)) = phase
             && self.processes[process].state == State::Up
         {
             self.note(format_args!("{id} ends with error {code}, its process starts anew"));
             let back_ms = if code == 132 {
-                self.processes[process].app_version = self.app_version;
+                self.processes[process].app_version = self.groups[self.processes[process].group].app_version;
                 500
             } else {
                 // Sooner it would only take the instance ids of its own threads from them, one after the other.
@@ -230,7 +237,8 @@ impl World {
         if !self.is_awake(member, || Event::Answer { member, flight, answer: answer.clone() }) {
             return Ok(());
         }
-        if self.members[member].answered(self.now_ms, flight, &answer)? {
+        let topics = self.broker.topics().clone();
+        if self.members[member].answered(self.now_ms, flight, &answer, &topics)? {
             self.check_known(member)?;
             self.changed(member)?;
         }
@@ -239,7 +247,7 @@ impl World {
 
     /// A client that is given a subtopology it does not know dies (decision 5).
     fn check_known(&self, member: MemberNo) -> Result<(), String> {
-        let member = &self.members[member];
+        let Member::Streams(member) = &self.members[member] else { return Ok(()) };
         let version = self.processes[member.process].app_version;
         let known = app::common(version, version);
         match member.wanted().into_iter().find(|task| !known.contains(task.subtopology.as_str())) {
@@ -250,7 +258,8 @@ impl World {
 
     /// A request reaches the coordinator.
     fn arrived(&mut self, member: MemberNo, flight: FlightNo, request: Request) -> Result<(), String> {
-        let id = self.members[member].id.clone();
+        let id = self.members[member].id().clone();
+        self.note_request(member, &request);
         if let Request::Heartbeat(request) = &request {
             let owned = request.active_tasks.as_ref().map(|lists| {
                 lists
@@ -262,14 +271,15 @@ impl World {
             self.note(format_args!("{id} -> epoch {} owns {owned:?}", request.member_epoch));
         }
         let sender = &self.members[member];
-        let version = self.processes[sender.process].api_version;
+        let version = self.processes[sender.process()].api_version;
         let (command, call) = match request {
             Request::Heartbeat(request) => {
                 let call = Call::Heartbeat { member, flight };
                 (Command::StreamsGroupHeartbeat(broker::caller(version), request), call)
             }
-            Request::Commit { tasks, epoch } => {
-                let Some(commit) = self.commit(member, epoch, tasks) else { return Ok(()) };
+            Request::Command(command) => self.request(member, flight, *command),
+            Request::Commit { tasks, epoch, member_id } => {
+                let Some(commit) = self.commit(member, epoch, member_id, tasks) else { return Ok(()) };
                 commit
             }
         };
@@ -278,29 +288,63 @@ impl World {
     }
 
     /// The commit of what a member ran, and whether it has to be accepted; none if no topic of it is left.
-    fn commit(&self, member: MemberNo, epoch: i32, mut tasks: Vec<TaskId>) -> Option<(Command, Call)> {
+    fn commit(&self, member: MemberNo, epoch: i32, member_id: KStr, mut tasks: Vec<TaskId>) -> Option<(Command, Call)> {
         let sender = &self.members[member];
-        let version = self.processes[sender.process].app_version;
+        let process = &self.processes[sender.process()];
+        let version = process.app_version;
+        let source = |task: &TaskId| match process.protocol {
+            Protocol::Streams => app::source_of(version, task).map(KStr::from_static),
+            Protocol::Consumer | Protocol::Classic => Some(task.subtopology.clone()),
+        };
         let source = |task: &TaskId| {
-            let topic = app::source_of(version, task)?;
-            (task.partition < self.broker.partitions(topic)).then_some((topic, task.partition))
+            let topic = source(task)?;
+            (task.partition < self.broker.partitions(&topic)).then_some((topic, task.partition, self.now_ms as i64))
         };
         tasks.retain(|task| source(task).is_some());
         if tasks.is_empty() {
             return None;
         }
-        let mirror = &self.broker.mirror;
-        let due = commits::is_due(mirror, &sender.id, epoch, &tasks);
+        let group = &self.groups[process.group];
+        let mirror = self.broker.mirror.group(&group.id);
+        // Members of consumer groups leave it out, and streams members have no use for it.
+        let instance_id = sender.instance_id().filter(|_| matches!(sender, Member::Classic(_)));
+        let due = match group.classic.exists() {
+            true => commits::is_due_in_classic(&group.classic, &member_id, instance_id, epoch),
+            false => commits::is_due(mirror, &member_id, epoch, &tasks),
+        };
         // Topics that the group does not read any more are another matter.
         let known = app::common(version, mirror.topology_epoch);
-        let is_clear = !due || tasks.iter().all(|task| known.contains(task.subtopology.as_str()));
-        let call = Call::Commit { member_id: sender.id.clone(), due: is_clear.then_some(due) };
-        let partitions: Vec<_> = tasks.iter().filter_map(source).collect();
-        Some((broker::commit(&sender.id, epoch, &partitions, self.now_ms as i64), call))
+        let is_clear = !due
+            || process.protocol != Protocol::Streams
+            || tasks.iter().all(|task| known.contains(task.subtopology.as_str()));
+        let offsets: Vec<_> = tasks.iter().filter_map(source).collect();
+        let command = broker::commit(group.id.clone(), member_id.clone(), instance_id.cloned(), epoch, &offsets);
+        let call = Call::Commit { group_id: group.id.clone(), member_id, due: is_clear.then_some(due), offsets };
+        Some((command, call))
+    }
+
+    /// What a request has to be answered with, as far as checkers can tell when it arrives.
+    fn request(&mut self, member: MemberNo, flight: FlightNo, command: Command) -> (Command, Call) {
+        let number = self.group_of(member);
+        let group = &mut self.groups[number];
+        let due = fencing::due(self.broker.mirror.group(&group.id), &group.classic, &command);
+        let (member_id, generation) = match &command {
+            Command::ConsumerGroupHeartbeat(_, request) => (request.member_id.clone(), request.member_epoch),
+            Command::JoinGroup(_, request) => (request.member_id.clone(), -1),
+            Command::SyncGroup(_, request) => (request.member_id.clone(), request.generation_id),
+            Command::Heartbeat(_, request) => (request.member_id.clone(), request.generation_id),
+            Command::LeaveGroup(_, request) => {
+                request.members.iter().for_each(|identity| group.classic.leaves(&identity.member_id));
+                (self.members[member].id().clone(), -1)
+            }
+            _ => (self.members[member].id().clone(), -1),
+        };
+        (command, Call::Request { member, flight, member_id, generation, at_ms: self.now_ms, due })
     }
 
     /// After every step of the broker: answers go out, effects are carried out, and what comes next is planned.
     pub(crate) fn done(&mut self, output: Output) -> Result<(), String> {
+        self.look_at_classic_groups()?;
         for answered in output.answers {
             self.reply(answered)?;
         }

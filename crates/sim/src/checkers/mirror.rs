@@ -1,15 +1,28 @@
-//! What the log says about the group, read record by record, and the laws of every batch: epochs never go back, a task is
-//! active at one member at most, and what is granted is part of the target.
+//! What the log says about the groups, read record by record, and the laws of every batch: epochs never go back, a task or
+//! partition is granted to one member at most, and is in one target at most.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use coordinator::assign::{TaskAssignment, TaskId, TaskSet, tasks_of};
+use coordinator::assign::{TaskAssignment, TaskId, TaskSet, insert_task, tasks_of};
 use coordinator::{LogEntry, Record};
-use wire::KStr;
+use wire::messages::consumer_group_current_member_assignment_key::ConsumerGroupCurrentMemberAssignmentKey;
+use wire::messages::consumer_group_current_member_assignment_value::{
+    ConsumerGroupCurrentMemberAssignmentValue as ConsumerCurrentValue, TopicPartitions,
+};
+use wire::messages::consumer_group_member_metadata_key::ConsumerGroupMemberMetadataKey;
+use wire::messages::consumer_group_target_assignment_member_key::ConsumerGroupTargetAssignmentMemberKey;
+use wire::messages::group_metadata_value::GroupMetadataValue;
+use wire::messages::streams_group_current_member_assignment_key::StreamsGroupCurrentMemberAssignmentKey;
 use wire::messages::streams_group_current_member_assignment_value::{
     StreamsGroupCurrentMemberAssignmentValue as CurrentValue, TaskIds as CurrentTasks,
 };
+use wire::messages::streams_group_member_metadata_key::StreamsGroupMemberMetadataKey;
+use wire::messages::streams_group_target_assignment_member_key::StreamsGroupTargetAssignmentMemberKey;
 use wire::messages::streams_group_target_assignment_member_value as target_value;
+use wire::{Bytes, KStr, Uuid};
+
+/// Names of all topics that ever were.
+pub type Names = BTreeMap<Uuid, KStr>;
 
 /// The present assignment of a member.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -24,59 +37,104 @@ pub struct Current {
     pub pending: BTreeMap<TaskId, i32>,
 }
 
+/// What the log says of one group. A partition of a consumer group is a task whose subtopology is the topic.
 #[derive(Clone, Debug, Default)]
 pub struct Mirror {
+    /// 0 if it is no streams or consumer group, or has not been given one.
     pub group_epoch: i32,
     pub assignment_epoch: i32,
     pub topology_epoch: i32,
-    /// Every member with its instance id.
+    /// Every member with its instance id; none for classic groups, whose members the log does not know for certain.
     pub members: BTreeMap<KStr, Option<KStr>>,
+    /// Those of them that speak the classic protocol in a consumer group.
+    pub classic_members: BTreeSet<KStr>,
     pub targets: BTreeMap<KStr, TaskAssignment>,
     pub current: BTreeMap<KStr, Current>,
     /// Every epoch that a member ever had, with the active tasks it might have had then.
     pub ever: BTreeMap<KStr, BTreeMap<i32, BTreeSet<TaskId>>>,
+    /// The latest record of a classic group.
+    pub classic: Option<GroupMetadataValue>,
+    /// Every assignment that a member of a classic group ever had, with its generation.
+    pub ever_assigned: BTreeSet<(KStr, i32, Bytes)>,
+    /// Committed offsets by topic and partition.
+    pub offsets: BTreeMap<(KStr, i32), i64>,
+}
+
+/// What the log says of all groups.
+#[derive(Clone, Debug, Default)]
+pub struct Mirrors {
+    groups: BTreeMap<KStr, Mirror>,
+    /// Stands for a group that there is not.
+    nothing: Mirror,
     /// Log end up to which this is.
     end: u64,
 }
 
-impl Mirror {
+impl Mirrors {
     pub fn end(&self) -> u64 {
         self.end
+    }
+
+    pub fn group(&self, group_id: &KStr) -> &Mirror {
+        self.groups.get(group_id).unwrap_or(&self.nothing)
+    }
+
+    /// Members of all streams and consumer groups.
+    pub fn members_total(&self) -> u32 {
+        self.groups.values().map(|group| group.members.len() as u32).sum()
     }
 
     /// Reads the entries that are new, as one batch.
     ///
     /// # Errors
     /// The law that they break.
-    pub fn read(&mut self, entries: &[LogEntry], end: u64) -> Result<(), String> {
-        let before = (self.group_epoch, self.assignment_epoch);
+    pub fn read(&mut self, entries: &[LogEntry], end: u64, names: &Names) -> Result<(), String> {
+        let mut before: BTreeMap<KStr, (i32, i32)> = BTreeMap::new();
         for entry in &entries[self.end as usize..end as usize] {
             let LogEntry::Record { record, .. } = entry else { continue };
-            let record = Record::decode(record).map_err(|error| error.to_string())?;
-            if let Some(record) = record {
-                self.apply(record);
-            }
+            let Some(record) = Record::decode(record).map_err(|error| error.to_string())? else { continue };
+            let group_id = record.group_id().clone();
+            let group = self.groups.entry(group_id.clone()).or_default();
+            before.entry(group_id).or_insert((group.group_epoch, group.assignment_epoch));
+            group.apply(record, names);
         }
-        let is_new = self.end < end;
         self.end = end;
-        if is_new { self.check(before) } else { Ok(()) }
+        before.into_iter().try_for_each(|(group_id, before)| {
+            self.group(&group_id).check(before).map_err(|broken| format!("group {group_id}: {broken}"))
+        })
+    }
+}
+
+impl Mirror {
+    /// The member that has an instance id.
+    pub fn holder(&self, instance_id: &KStr) -> Option<&KStr> {
+        self.members.iter().find(|(_, instance)| instance.as_ref() == Some(instance_id)).map(|(id, _)| id)
     }
 
-    fn apply(&mut self, record: Record) {
+    fn apply(&mut self, record: Record, names: &Names) {
         match record {
-            Record::StreamsMetadata(_, Some(value)) => self.group_epoch = value.epoch,
-            Record::StreamsMetadata(_, None) => {
-                let ever = std::mem::take(&mut self.ever);
-                *self = Mirror { end: self.end, ever, ..Mirror::default() };
-            }
+            Record::StreamsMetadata(_, value) => self.epoch_is(value.map(|value| value.epoch)),
+            Record::ConsumerMetadata(_, value) => self.epoch_is(value.map(|value| value.epoch)),
             Record::StreamsTopology(_, Some(value)) => self.topology_epoch = value.epoch,
             Record::StreamsMember(key, Some(value)) => {
                 self.members.insert(key.member_id, value.instance_id);
             }
-            Record::StreamsMember(key, None) => {
-                self.members.remove(&key.member_id);
+            Record::ConsumerMember(key, Some(value)) => {
+                self.classic_members.remove(&key.member_id);
+                if value.classic_member_metadata.is_some() {
+                    self.classic_members.insert(key.member_id.clone());
+                }
+                self.members.insert(key.member_id, value.instance_id);
+            }
+            Record::StreamsMember(StreamsGroupMemberMetadataKey { member_id, .. }, None)
+            | Record::ConsumerMember(ConsumerGroupMemberMetadataKey { member_id, .. }, None) => {
+                self.members.remove(&member_id);
+                self.classic_members.remove(&member_id);
             }
             Record::StreamsTargetMetadata(_, value) => {
+                self.assignment_epoch = value.map_or(-1, |value| value.assignment_epoch);
+            }
+            Record::ConsumerTargetMetadata(_, value) => {
                 self.assignment_epoch = value.map_or(-1, |value| value.assignment_epoch);
             }
             Record::StreamsTargetMember(key, Some(value)) => {
@@ -87,20 +145,61 @@ impl Mirror {
                 };
                 self.targets.insert(key.member_id, tasks);
             }
-            Record::StreamsTargetMember(key, None) => {
-                self.targets.remove(&key.member_id);
+            Record::ConsumerTargetMember(key, Some(value)) => {
+                let topics = value.topic_partitions.iter();
+                let active =
+                    topics.map(|topic| (name(names, &topic.topic_id), topic.partitions.iter().copied().collect()));
+                let active = active.filter(|(_, partitions): &(_, BTreeSet<i32>)| !partitions.is_empty()).collect();
+                self.targets.insert(key.member_id, TaskAssignment { active, ..TaskAssignment::default() });
             }
-            Record::StreamsCurrentMember(key, Some(value)) => {
-                let current = current(&value);
-                let ever = self.ever.entry(key.member_id.clone()).or_default().entry(current.epoch).or_default();
-                ever.extend(current.active_since.keys().chain(current.pending.keys()).cloned());
-                self.current.insert(key.member_id, current);
+            Record::StreamsTargetMember(StreamsGroupTargetAssignmentMemberKey { member_id, .. }, None)
+            | Record::ConsumerTargetMember(ConsumerGroupTargetAssignmentMemberKey { member_id, .. }, None) => {
+                self.targets.remove(&member_id);
             }
-            Record::StreamsCurrentMember(key, None) => {
-                self.current.remove(&key.member_id);
+            Record::StreamsCurrentMember(key, Some(value)) => self.stands_at(key.member_id, current(&value)),
+            Record::ConsumerCurrentMember(key, Some(value)) => {
+                self.stands_at(key.member_id, consumer_current(&value, names));
+            }
+            Record::StreamsCurrentMember(StreamsGroupCurrentMemberAssignmentKey { member_id, .. }, None)
+            | Record::ConsumerCurrentMember(ConsumerGroupCurrentMemberAssignmentKey { member_id, .. }, None) => {
+                self.current.remove(&member_id);
+            }
+            Record::GroupMetadata(_, value) => {
+                for member in value.iter().flat_map(|value| &value.members) {
+                    let generation = value.as_ref().map_or(-1, |value| value.generation);
+                    self.ever_assigned.insert((member.member_id.clone(), generation, member.assignment.clone()));
+                }
+                self.classic = value;
+            }
+            Record::OffsetCommit(key, value) => {
+                match value {
+                    Some(value) => self.offsets.insert((key.topic, key.partition), value.offset),
+                    None => self.offsets.remove(&(key.topic, key.partition)),
+                };
             }
             _ => {}
         }
+    }
+
+    fn epoch_is(&mut self, epoch: Option<i32>) {
+        match epoch {
+            Some(epoch) => self.group_epoch = epoch,
+            None => {
+                *self = Mirror {
+                    ever: std::mem::take(&mut self.ever),
+                    classic: self.classic.take(),
+                    ever_assigned: std::mem::take(&mut self.ever_assigned),
+                    offsets: std::mem::take(&mut self.offsets),
+                    ..Mirror::default()
+                }
+            }
+        }
+    }
+
+    fn stands_at(&mut self, member_id: KStr, current: Current) {
+        let ever = self.ever.entry(member_id.clone()).or_default().entry(current.epoch).or_default();
+        ever.extend(current.active_since.keys().chain(current.pending.keys()).cloned());
+        self.current.insert(member_id, current);
     }
 
     fn check(&self, (group_epoch, assignment_epoch): (i32, i32)) -> Result<(), String> {
@@ -192,4 +291,32 @@ fn since(lists: &[CurrentTasks], member_epoch: i32) -> BTreeMap<TaskId, i32> {
         })
     });
     each.collect()
+}
+
+fn name(names: &Names, topic_id: &Uuid) -> KStr {
+    names.get(topic_id).cloned().unwrap_or_default()
+}
+
+fn consumer_current(value: &ConsumerCurrentValue, names: &Names) -> Current {
+    let since = |topics: &[TopicPartitions]| -> BTreeMap<TaskId, i32> {
+        let each = topics.iter().flat_map(|topic| {
+            let epochs = topic.assignment_epochs.clone().unwrap_or_default();
+            topic.partitions.iter().enumerate().map(move |(at, partition)| {
+                let task = TaskId { subtopology: name(names, &topic.topic_id), partition: *partition };
+                (task, epochs.get(at).copied().unwrap_or(value.member_epoch))
+            })
+        });
+        each.collect()
+    };
+    let active_since = since(&value.assigned_partitions);
+    let mut active = TaskSet::new();
+    active_since.keys().for_each(|task| insert_task(&mut active, task));
+    Current {
+        epoch: value.member_epoch,
+        previous_epoch: value.previous_member_epoch,
+        state: value.state,
+        assigned: TaskAssignment { active, ..TaskAssignment::default() },
+        active_since,
+        pending: since(&value.partitions_pending_revocation),
+    }
 }

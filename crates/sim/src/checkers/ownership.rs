@@ -1,39 +1,46 @@
-//! Exclusive ownership: an active task is run by one member at a time, from the moment a member reads that it has the task
-//! until it has said that it gave it up, or its session has ended.
+//! Exclusive ownership: an active task or a partition is run by one member at a time, from the moment a member reads that it
+//! has it until it has said that it gave it up, or until it is out of the group.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use coordinator::assign::TaskId;
 use wire::KStr;
 
-use super::mirror::Mirror;
+use crate::event::MemberNo;
 
-/// What members hold by their own account.
+/// What members of one group hold by their own account.
 #[derive(Debug, Default)]
 pub struct Ownership {
-    holds: BTreeMap<KStr, BTreeSet<TaskId>>,
+    holds: BTreeMap<MemberNo, (KStr, BTreeSet<TaskId>)>,
 }
 
 impl Ownership {
     /// A member holds these tasks now.
     ///
     /// # Errors
-    /// If another member, whose session goes on by what the log says, holds one of them too.
-    pub fn set(&mut self, member_id: &KStr, tasks: BTreeSet<TaskId>, mirror: &Mirror) -> Result<(), String> {
-        let gained = |task: &&TaskId| self.holds.get(member_id).is_none_or(|before| !before.contains(*task));
-        let gained: Vec<_> = tasks.iter().filter(gained).cloned().collect();
-        if !gained.is_empty() && mirror.members.contains_key(member_id) {
-            let others = self.holds.iter().filter(|(id, _)| *id != member_id && mirror.members.contains_key(*id));
-            for (other, held) in others {
+    /// If another member holds one of them too, and both have a right to by what `has_standing` says of their member ids.
+    pub fn set(
+        &mut self,
+        member: MemberNo,
+        member_id: &KStr,
+        tasks: BTreeSet<TaskId>,
+        has_standing: impl Fn(&KStr) -> bool,
+    ) -> Result<(), String> {
+        let before = self.holds.get(&member).map(|(_, tasks)| tasks);
+        let gained: Vec<_> =
+            tasks.iter().filter(|task| before.is_none_or(|before| !before.contains(*task))).cloned().collect();
+        if !gained.is_empty() && has_standing(member_id) {
+            let others = self.holds.iter().filter(|(other, (id, _))| **other != member && has_standing(id));
+            for (_, (other, held)) in others {
                 if let Some(task) = gained.iter().find(|task| held.contains(*task)) {
                     return Err(format!("{member_id} runs {task:?}, which {other} has not given up"));
                 }
             }
         }
         if tasks.is_empty() {
-            self.holds.remove(member_id);
+            self.holds.remove(&member);
         } else {
-            self.holds.insert(member_id.clone(), tasks);
+            self.holds.insert(member, (member_id.clone(), tasks));
         }
         Ok(())
     }
@@ -48,15 +55,13 @@ mod tests {
         let task = TaskId { subtopology: "0".into(), partition: 1 };
         let held = BTreeSet::from([task]);
         let (a, b) = (KStr::from("a"), KStr::from("b"));
-        let mut mirror = Mirror::default();
-        mirror.members.extend([(a.clone(), None), (b.clone(), None)]);
+        let everybody = |_: &KStr| true;
         let mut ownership = Ownership::default();
-        assert_eq!(ownership.set(&a, held.clone(), &mirror), Ok(()));
-        assert_eq!(ownership.set(&a, held.clone(), &mirror), Ok(()));
-        assert!(ownership.set(&b, held.clone(), &mirror).is_err());
-        assert_eq!(ownership.set(&a, BTreeSet::new(), &mirror), Ok(()));
-        assert_eq!(ownership.set(&b, held.clone(), &mirror), Ok(()));
-        mirror.members.remove(&b);
-        assert_eq!(ownership.set(&a, held, &mirror), Ok(()));
+        assert_eq!(ownership.set(0, &a, held.clone(), everybody), Ok(()));
+        assert_eq!(ownership.set(0, &a, held.clone(), everybody), Ok(()));
+        assert!(ownership.set(1, &b, held.clone(), everybody).is_err());
+        assert_eq!(ownership.set(0, &a, BTreeSet::new(), everybody), Ok(()));
+        assert_eq!(ownership.set(1, &b, held.clone(), everybody), Ok(()));
+        assert_eq!(ownership.set(0, &a, held, |id| *id != "b"), Ok(()));
     }
 }

@@ -56,6 +56,28 @@ fn described(live: &Live, group_id: &KStr) -> DescribedGroup {
     }
 }
 
+/// A classic group at this moment, whether that is durable or not; for checkers that stand outside.
+#[cfg(any(test, feature = "testing"))]
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Roster {
+    /// As DescribeGroups names it.
+    pub state: &'static str,
+    pub generation: i32,
+    /// Every member with its instance id. Ids that were only handed out are not among them.
+    pub members: std::collections::BTreeMap<KStr, Option<KStr>>,
+}
+
+#[cfg(any(test, feature = "testing"))]
+impl Group {
+    pub(crate) fn roster(&self, soft: &Soft, group_id: &KStr) -> Roster {
+        read(self, soft, group_id, |live| Roster {
+            state: live.state().name(),
+            generation: live.generation,
+            members: live.members().iter().map(|(id, member)| (id.clone(), member.instance_id.clone())).collect(),
+        })
+    }
+}
+
 impl Group {
     pub(crate) fn listed(&self, soft: &Soft, group_id: &KStr) -> ListedGroup {
         read(self, soft, group_id, |live| ListedGroup {

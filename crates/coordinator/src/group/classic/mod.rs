@@ -33,6 +33,8 @@ use crate::runtime::Position;
 use crate::shard::{self, Ctx, State};
 
 pub(crate) use conversion::{downgraded, snapshot, upgraded};
+#[cfg(any(test, feature = "testing"))]
+pub use describe::Roster;
 pub(crate) use describe::describe;
 pub(crate) use heartbeat::heartbeat;
 pub(crate) use join::join;
