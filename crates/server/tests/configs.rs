@@ -234,6 +234,10 @@ async fn keys_that_nobody_knows_are_kept_and_hidden_but_security_is_refused() {
     for key in ["listener.name.plaintext.ssl.keystore.location", "super.users", "sasl.enabled.mechanisms"] {
         assert_eq!(alter(&mut client, vec![change(BROKER, "1", &[(key, 0, Some("x"))])]).await[0].0, 42, "{key}");
     }
+    // It protects nothing; librdkafka's tests of AlterConfigs set it.
+    altered(&mut client, change(BROKER, "1", &[("sasl.kerberos.min.time.before.relogin", 0, Some("58000"))])).await;
+    let own = describe(&mut client, BROKER, "1", Some(&["sasl.kerberos.min.time.before.relogin"])).await;
+    assert_eq!(own.configs[0].value.as_deref(), Some("58000"));
 }
 
 #[tokio::test]

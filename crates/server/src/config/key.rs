@@ -193,6 +193,11 @@ impl Key {
         self
     }
 
+    pub const fn per_broker(mut self) -> Key {
+        self.update = Update::PerBroker;
+        self
+    }
+
     pub const fn high(mut self) -> Key {
         self.importance = Importance::High;
         self

@@ -12,10 +12,18 @@ const QUOTAS: &str = "quotas are not built";
 const METRICS: &str = "metrics are served over the admin HTTP interface";
 const THREADS: &str = "there are no such threads to size";
 const SOCKETS: &str = "the operating system sizes socket buffers and queues itself";
+const LOGINS: &str = "nobody logs in: it protects nothing, it only paces logins";
 const INTERNALS: &str = "it tunes an inside of Kafka's that is built differently here";
 
 /// Every key of Kafka 4.4 that is accepted without effect.
 pub static ALL: &[Key] = &[
+    Key::inert("sasl.kerberos.min.time.before.relogin", Long, Some("60000"), LOGINS).per_broker(),
+    Key::inert("sasl.kerberos.ticket.renew.jitter", Double, Some("0.05"), LOGINS).per_broker(),
+    Key::inert("sasl.kerberos.ticket.renew.window.factor", Double, Some("0.8"), LOGINS).per_broker(),
+    Key::inert("sasl.login.refresh.buffer.seconds", Short, Some("300"), LOGINS).per_broker(),
+    Key::inert("sasl.login.refresh.min.period.seconds", Short, Some("60"), LOGINS).per_broker(),
+    Key::inert("sasl.login.refresh.window.factor", Double, Some("0.8"), LOGINS).per_broker(),
+    Key::inert("sasl.login.refresh.window.jitter", Double, Some("0.05"), LOGINS).per_broker(),
     Key::inert("broker.heartbeat.interval.ms", Int, Some("2000"), QUORUM),
     Key::inert("broker.session.timeout.ms", Int, Some("9000"), QUORUM),
     Key::inert("controller.performance.always.log.threshold.ms", Long, Some("2000"), QUORUM).internal(),

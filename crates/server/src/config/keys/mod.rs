@@ -74,10 +74,10 @@ pub fn classify(name: &str) -> Known {
     if let Some(key) = find_broker(name) {
         return Known::Key(key);
     }
-    if refused_by_prefix(name) {
+    let listed = refused::ALL.iter().chain(inert::ALL).find(|key| key.name == name);
+    if listed.is_none() && refused_by_prefix(name) {
         return Known::Refused { harmless: None };
     }
-    let listed = refused::ALL.iter().chain(inert::ALL).find(|key| key.name == name);
     match listed.map(|key| key.support) {
         Some(Support::Refused(harmless)) => Known::Refused { harmless },
         Some(Support::Inert(why)) => Known::Inert(why),

@@ -17,6 +17,7 @@ pub static ALL: &[Key] = &[
     Key::refused("super.users", None),
 ];
 
-/// Whole families: whoever sets one of these expects encryption, authentication or authorisation.
+/// Whole families: whoever sets one of these expects encryption, authentication or authorisation. The few that only pace logins are among
+/// the inert keys.
 pub static PREFIXES: &[&str] =
     &["ssl.", "sasl.", "authorizer.", "delegation.token.", "password.encoder.", "broker.security."];
