@@ -46,6 +46,12 @@ fn an_answer_may_be_overtaken_by_the_goodbye_of_its_member() {
     simulate(Cast::Streams, 1047, 20_000, false).unwrap_or_else(|failure| panic!("{failure}"));
 }
 
+/// Classic seed 1030: a member took part in a generation that a crash took back. It has no part in the next one of that number.
+#[test]
+fn a_generation_that_was_lost_in_a_crash_gives_no_right_to_anything() {
+    simulate(Cast::Classic, 1030, 12_000, false).unwrap_or_else(|failure| panic!("{failure}"));
+}
+
 /// A run in which nothing happens would prove nothing.
 #[test]
 fn runs_are_eventful() {

@@ -77,6 +77,10 @@ impl Classic {
         for member_id in roster.iter().flat_map(|roster| roster.members.keys()) {
             self.seen_ms.insert(member_id.clone(), now_ms);
         }
+        // Generations that no record tells of are void; others will have their numbers.
+        if let Some(roster) = &roster {
+            self.joined.retain(|_, joined| *joined <= roster.generation);
+        }
         (self.since_ms, self.completed_ms) = (now_ms, now_ms);
         self.roster = roster;
     }
