@@ -349,9 +349,10 @@ fn load_producers(log: &PartitionLog, inner: &mut Inner, snapshots: &BTreeSet<i6
     let mut restored = Vec::new();
     for at in inner.segment_of(from)..inner.segments.len() {
         let segment = &mut inner.segments[at];
-        segment.txns.truncate(files, from).map_err(io)?;
-        drop_torn_entry(files, segment).map_err(io)?;
+        drop_torn_entry(files, segment, from).map_err(io)?;
+        let (mut found, mut whole) = (Vec::new(), true);
         if segment.size == 0 || from >= inner.end {
+            restored.extend(segment.txns.reconcile(files, from, &found, whole).map_err(io)?);
             continue;
         }
         let position = segment.position_before(files, from).map_err(io)?;
@@ -367,6 +368,7 @@ fn load_producers(log: &PartitionLog, inner: &mut Inner, snapshots: &BTreeSet<i6
                     // In an older segment: what cannot be read cannot be replayed, and the batches after it cannot be found.
                     let offset = inner.producers.end;
                     tracing::error!(partition = %log.tp, offset, position, reason, "a stored batch is damaged");
+                    whole = false;
                     break;
                 }
             };
@@ -377,23 +379,24 @@ fn load_producers(log: &PartitionLog, inner: &mut Inner, snapshots: &BTreeSet<i6
             inner.bytes_since_snapshot += batch.bytes.len() as u64;
             inner.epochs.assign(batch.header.partition_leader_epoch, batch.header.base_offset);
             let bytes = batch.header.attributes.is_control().then(|| Bytes::copy_from_slice(batch.bytes));
-            let entry = replay(&mut inner.producers, &batch.header, bytes);
-            if let Some(entry) = entry {
-                restored.extend(segment.txns.restore(files, entry).map_err(io)?);
-            }
+            found.extend(replay(&mut inner.producers, &batch.header, bytes));
         }
+        restored.extend(segment.txns.reconcile(files, from, &found, whole).map_err(io)?);
     }
     inner.producers.end = inner.end;
     for file in restored {
-        inner.mark_dirty(file);
+        // Its markers count as durable from now on, so it has to be.
+        file.sync_data()
+            .map_err(|error| StorageError::Offline(format!("a sync failed in recovery: {error}").into()))?;
     }
     Ok(())
 }
 
-/// An entry that a crash has torn may look like one of an earlier offset. Only the last can be torn, and then no marker is where it
-/// says.
-fn drop_torn_entry(files: &Files, segment: &mut Segment) -> io::Result<()> {
-    let Some(marker) = segment.txns.entries(files)?.last().map(|entry| entry.last_offset) else { return Ok(()) };
+/// An entry that a crash has torn may look like one of an earlier offset, before `from`. Only the last can be torn, and then no marker is
+/// where it says. Entries from `from` on are compared with the log.
+fn drop_torn_entry(files: &Files, segment: &mut Segment, from: i64) -> io::Result<()> {
+    let last = segment.txns.entries(files)?.last().map(|entry| entry.last_offset);
+    let Some(marker) = last.filter(|marker| *marker < from) else { return Ok(()) };
     let position = segment.position_before(files, marker)?;
     let found = segment.find_batch(files, position, |header| header.last_offset() >= marker);
     match found {

@@ -99,16 +99,41 @@ impl TxnIndex {
         Ok(file)
     }
 
-    /// Adds an entry that recovery found, and writes it if that is possible: a full disk must not keep the partition from opening.
-    pub fn restore(&mut self, files: &Files, entry: AbortedTxn) -> io::Result<Option<Arc<dyn File>>> {
-        match self.append(files, entry) {
-            Ok(file) => Ok(Some(file)),
-            Err(error) => {
-                tracing::warn!(path = %self.path.display(), %error, "cannot write the index of aborted transactions yet");
-                self.entries.get_or_insert_default().push(entry);
-                Ok(None)
-            }
+    /// Brings the entries from `offset` on in line with those that recovery found in the log. What is right already is not touched: it may
+    /// be synced, and to write it anew would put that at risk. If the log could not be read to its end (`whole` is false), entries beyond
+    /// what was found are kept. Returns the file, which has to be synced, if there are such entries.
+    pub fn reconcile(
+        &mut self,
+        files: &Files,
+        offset: i64,
+        found: &[AbortedTxn],
+        whole: bool,
+    ) -> io::Result<Option<Arc<dyn File>>> {
+        let entries = self.entries(files)?;
+        let known = &entries[entries.partition_point(|entry| entry.last_offset < offset)..];
+        let same = known.iter().zip(found).take_while(|(known, found)| known == found).count();
+        if same < known.len() && (whole || same < found.len()) {
+            let first_wrong = known[same].last_offset;
+            self.truncate(files, first_wrong)?;
         }
+        for entry in &found[same..] {
+            self.restore(files, *entry)?;
+        }
+        // What was there already may be in memory only.
+        if found.is_empty() || self.stored == 0 {
+            return Ok(None);
+        }
+        files.get(&self.path, OpenMode::Existing).map(Some)
+    }
+
+    /// Adds an entry that recovery found, and writes it if that is possible: a full disk must not keep the partition from opening.
+    fn restore(&mut self, files: &Files, entry: AbortedTxn) -> io::Result<()> {
+        if let Err(error) = self.append(files, entry) {
+            tracing::warn!(path = %self.path.display(), %error, "cannot write the index of aborted transactions yet");
+            self.entries(files)?;
+            self.entries.get_or_insert_default().push(entry);
+        }
+        Ok(())
     }
 
     /// Drops entries whose marker is at or after `offset`.
