@@ -515,3 +515,23 @@ async fn a_6_clients_are_told_of_protocol_2() {
         assert_eq!((api.min_version, api.max_version), (min, max), "{key}");
     }
 }
+
+/// I-1, I-3: what is never right is refused as such, also before there is a coordinator to ask.
+#[tokio::test]
+async fn tx_02_what_is_never_granted_is_refused_by_a_fresh_broker_too() {
+    let broker = TestBroker::start_untouched(&[]).await;
+    let mut client = broker.connect().await;
+    for (id, transaction_timeout_ms, code) in
+        [("", 60_000, INVALID_REQUEST), ("t", 0, INVALID_TIMEOUT), ("t", 900_001, INVALID_TIMEOUT)]
+    {
+        let request = wire::messages::init_producer_id_request::InitProducerIdRequest {
+            transactional_id: Some(id.into()),
+            transaction_timeout_ms,
+            producer_id: -1,
+            producer_epoch: -1,
+            ..Default::default()
+        };
+        let answer = client.call(4, &request).await;
+        assert_eq!((answer.error_code, answer.producer_id, answer.producer_epoch), (code, -1, -1), "{id:?}");
+    }
+}

@@ -6,7 +6,7 @@ use wire::{ErrorCode, KStr};
 
 use super::soft::Waiting;
 use super::state::{NO_EPOCH, NO_PRODUCER_ID, Status, TopicPartitions, Txn};
-use super::{Ctx, Reply, abort, allocate};
+use super::{Config, Ctx, Reply, abort, allocate};
 
 /// Clients know PRODUCER_FENCED from this version on (I-10).
 const PRODUCER_FENCED_FROM: i16 = 4;
@@ -22,6 +22,14 @@ enum Step {
         /// What the producer gave, so that it may ask again if the answer is lost.
         last_epoch: Option<i16>,
     },
+}
+
+/// What no state of the coordinator could make right (I-3), so that it may be refused where there is none.
+pub fn never_granted(transactional_id: &str, timeout_ms: i32, config: &Config) -> Option<ErrorCode> {
+    if transactional_id.is_empty() {
+        return Some(ErrorCode::InvalidRequest);
+    }
+    (timeout_ms <= 0 || timeout_ms > config.max_timeout_ms).then_some(ErrorCode::InvalidTransactionTimeout)
 }
 
 /// `fresh`: a producer id that is there to be used, once the command has waited for one.
@@ -68,11 +76,8 @@ pub(super) fn refuse(ctx: &mut Ctx<'_>, api_version: i16, error: ErrorCode) {
 
 fn decide(ctx: &mut Ctx<'_>, id: &KStr, request: &InitProducerIdRequest, fresh: Option<i64>) -> Step {
     let timeout_ms = request.transaction_timeout_ms;
-    if id.is_empty() {
-        return Step::Refuse(ErrorCode::InvalidRequest);
-    }
-    if timeout_ms <= 0 || timeout_ms > ctx.config.max_timeout_ms {
-        return Step::Refuse(ErrorCode::InvalidTransactionTimeout);
+    if let Some(error) = never_granted(id, timeout_ms, ctx.config) {
+        return Step::Refuse(error);
     }
     let now_ms = ctx.at.wall_ms;
     let Some(txn) = ctx.look_up(id) else {

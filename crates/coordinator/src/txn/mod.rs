@@ -35,6 +35,7 @@ use crate::state_log::{Producer, RawRecord};
 
 pub use command::{Command, Effect, Reply};
 pub use config::{Config, Env, PROTOCOL_2};
+pub use init_producer_id::never_granted;
 pub use list::ListFilter;
 pub use record::Record;
 pub use state::{State, Status, TopicPartitions, Txn};

@@ -151,6 +151,11 @@ impl<H: Hosting> Host<H> {
         self.served()[shard].log()
     }
 
+    /// What shards are told, also where there are none yet.
+    pub fn current_world(&self) -> H::World {
+        self.0.world.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     /// When this returns, no command sees the world as it was.
     pub fn change_world(&self, change: impl Fn(&mut H::World)) {
         let mut world = self.0.world.lock().unwrap_or_else(PoisonError::into_inner);

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use coordinator::Producer;
-use coordinator::txn::{Command, Config, Effect, Env, ListFilter, Reply, TopicPartitions, TxnShard};
+use coordinator::txn::{Command, Config, Effect, Env, ListFilter, Reply, TopicPartitions, TxnShard, never_granted};
 use log::PartitionLog;
 use wire::messages::describe_transactions_response::TransactionState as DescribedTransaction;
 use wire::messages::end_txn_request::EndTxnRequest;
@@ -138,6 +138,10 @@ impl Transactions {
         request: InitProducerIdRequest,
     ) -> Result<InitProducerIdResponse, ErrorCode> {
         let id = request.transactional_id.clone().unwrap_or(KStr::EMPTY);
+        // As Kafka does, before anybody asks where the coordinator is.
+        if let Some(error) = never_granted(&id, request.transaction_timeout_ms, &self.0.current_world()) {
+            return Err(error);
+        }
         match self.call(&id, Command::InitProducerId { api_version, request }).await {
             Ok(Reply::InitProducerId(response)) => Ok(response),
             other => Err(failed(other)),
