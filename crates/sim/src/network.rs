@@ -16,6 +16,19 @@ use crate::settings::Weather;
 /// Nobody waits for the answer.
 const NO_FLIGHT: FlightNo = 0;
 
+/// A consumer that joins once more has lost the connection on which the first answer would have come, and with the second join
+/// it says that it owns nothing. A heartbeat that is sent again after a loss is no copy: it says everything.
+fn is_join(request: &Request) -> bool {
+    match request {
+        Request::Command(command) => match &**command {
+            Command::JoinGroup(..) => true,
+            Command::ConsumerGroupHeartbeat(_, request) => request.member_epoch == 0,
+            _ => false,
+        },
+        Request::Heartbeat(_) | Request::Commit { .. } => false,
+    }
+}
+
 /// A request on its way.
 #[derive(Clone, Debug)]
 pub enum Request {
@@ -64,9 +77,7 @@ impl Network {
         };
         for copy in 1..=copies {
             let at_ms = self.arrival(now_ms, member, rng);
-            // A consumer repeats a request when it has lost the connection on which the first answer would have come.
-            let is_lost = copy < copies && matches!(request, Request::Command(_));
-            let flight = if is_lost { NO_FLIGHT } else { flight };
+            let flight = if copy < copies && is_join(&request) { NO_FLIGHT } else { flight };
             queue.push(at_ms, Event::Request { member, flight, request: request.clone() });
         }
         flight

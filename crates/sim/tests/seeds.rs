@@ -52,6 +52,12 @@ fn a_generation_that_was_lost_in_a_crash_gives_no_right_to_anything() {
     simulate(Cast::Classic, 1030, 12_000, false).unwrap_or_else(|failure| panic!("{failure}"));
 }
 
+/// Consumer seed 10010: of a heartbeat that arrived twice the first answer has the assignment, the second has none.
+#[test]
+fn an_assignment_is_not_lost_with_the_copy_of_a_heartbeat() {
+    simulate(Cast::Consumer, 10_010, 20_000, false).unwrap_or_else(|failure| panic!("{failure}"));
+}
+
 /// A run in which nothing happens would prove nothing.
 #[test]
 fn runs_are_eventful() {
