@@ -61,10 +61,7 @@ ALL = {
 # Its failures say little.
 SMOKE = ("segmentio",)
 # Failures that are understood, and no fault: suite -> (the tests, why). They are run and counted, and the table says why.
-SASL = (r"0081:do_test_(AlterConfigs|IncrementalAlterConfigs)", "the two set a key of SASL, and keys of security that is not built are refused")
 UNDERSTOOD = {
-    "librdkafka-classic": SASL,
-    "librdkafka-consumer": SASL,
     # Seen on Kafka 4.4 with the same messages.
     "kafka-streams-eos": (r"RestoreIntegrationTest\.\[1\] useNewProtocol=true :: AssertionError Expected: <3>", "the same on Kafka 4.4"),
     "kafka-streams-classic": (r"AdjustStreamThreadCountTest\.shouldResizeCacheAfterThread(Replacement|RemovalTimesOut)", "the same on Kafka 4.4"),
