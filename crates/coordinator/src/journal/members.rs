@@ -17,6 +17,26 @@ pub(crate) trait Identity {
     }
 }
 
+/// [`Identity`] of a type that has the three as fields of these names.
+macro_rules! identity {
+    ($type:ty) => {
+        impl $crate::journal::Identity for $type {
+            fn instance_id(&self) -> Option<&wire::KStr> {
+                self.instance_id.as_ref()
+            }
+
+            fn client_id(&self) -> &wire::KStr {
+                &self.client_id
+            }
+
+            fn client_host(&self) -> &wire::KStr {
+                &self.client_host
+            }
+        }
+    };
+}
+pub(crate) use identity;
+
 /// A group as it was before the records.
 pub(crate) trait Roster {
     type Known: Identity;

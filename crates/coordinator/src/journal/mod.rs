@@ -13,7 +13,7 @@ mod soft;
 
 use wire::KStr;
 
-pub(crate) use members::{Identity, MemberRecords, Roster};
+pub(crate) use members::{Identity, MemberRecords, Roster, identity};
 pub(crate) use moves::Shift;
 pub(crate) use observe::{Cause, Findings, observe, of_leave, settled};
 pub(crate) use soft::Soft;

@@ -10,7 +10,7 @@ use super::Group;
 use super::member::{AWAY_EPOCH, Wants};
 use crate::assign::PartitionSet;
 use crate::group::Group as AnyGroup;
-use crate::journal::{Cause, Findings, Identity, Kind, MemberRecords, Role, Roster, Shift, Who};
+use crate::journal::{Cause, Findings, Kind, MemberRecords, Role, Roster, Shift, Who, identity};
 use crate::record::Record;
 use crate::shard::Ctx;
 
@@ -54,33 +54,8 @@ impl<'a> Written<'a> {
     }
 }
 
-impl Identity for ConsumerGroupMemberMetadataValue {
-    fn instance_id(&self) -> Option<&KStr> {
-        self.instance_id.as_ref()
-    }
-
-    fn client_id(&self) -> &KStr {
-        &self.client_id
-    }
-
-    fn client_host(&self) -> &KStr {
-        &self.client_host
-    }
-}
-
-impl Identity for Wants {
-    fn instance_id(&self) -> Option<&KStr> {
-        self.instance_id.as_ref()
-    }
-
-    fn client_id(&self) -> &KStr {
-        &self.client_id
-    }
-
-    fn client_host(&self) -> &KStr {
-        &self.client_host
-    }
-}
+identity!(ConsumerGroupMemberMetadataValue);
+identity!(Wants);
 
 impl Roster for Group {
     type Known = Wants;

@@ -10,7 +10,7 @@ use super::Group;
 use super::member::{LEFT_FOR_NOW, MemberState, Metadata};
 use crate::assign::{TaskAssignment, TaskSet};
 use crate::group::Group as AnyGroup;
-use crate::journal::{Cause, Findings, Identity, Kind, MemberRecords, Role, Roster, Shift};
+use crate::journal::{Cause, Findings, Kind, MemberRecords, Role, Roster, Shift, identity};
 use crate::record::Record;
 use crate::shard::Ctx;
 
@@ -56,33 +56,8 @@ impl<'a> Written<'a> {
     }
 }
 
-impl Identity for StreamsGroupMemberMetadataValue {
-    fn instance_id(&self) -> Option<&KStr> {
-        self.instance_id.as_ref()
-    }
-
-    fn client_id(&self) -> &KStr {
-        &self.client_id
-    }
-
-    fn client_host(&self) -> &KStr {
-        &self.client_host
-    }
-}
-
-impl Identity for Metadata {
-    fn instance_id(&self) -> Option<&KStr> {
-        self.instance_id.as_ref()
-    }
-
-    fn client_id(&self) -> &KStr {
-        &self.client_id
-    }
-
-    fn client_host(&self) -> &KStr {
-        &self.client_host
-    }
-}
+identity!(StreamsGroupMemberMetadataValue);
+identity!(Metadata);
 
 impl Roster for Group {
     type Known = Metadata;

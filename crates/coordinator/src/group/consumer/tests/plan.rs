@@ -16,16 +16,16 @@ struct Crowd {
 }
 
 impl Crowd {
-    fn beat_with(&mut self, id: &str, beat: Beat) {
+    fn beat_with(&mut self, id: &str, next: Beat) {
         let assignor = self.assignor;
-        let response = self.rig.send(beat.with(|request| request.server_assignor = Some(text(assignor))));
+        let response = self.rig.send(next.with(|request| request.server_assignor = Some(text(assignor))));
         assert_eq!(response.error_code, 0, "{:?}", response.error_message);
         self.epochs.insert(id.to_owned(), response.member_epoch);
         if let Some(assignment) = response.assignment {
             let owned = assignment.topic_partitions.iter();
             let owned =
                 owned.map(|topic| TopicPartitions { topic_id: topic.topic_id, partitions: topic.partitions.clone() });
-            let acknowledged = beat_of(id, response.member_epoch).with(|request| {
+            let acknowledged = beat(id, response.member_epoch).with(|request| {
                 request.topic_partitions = Some(owned.collect());
             });
             let answer = self.rig.send(acknowledged);
@@ -38,14 +38,14 @@ impl Crowd {
     }
 
     fn leave(&mut self, id: &str) {
-        self.rig.send(beat_of(id, -1));
+        self.rig.send(beat(id, -1));
         self.epochs.remove(id);
     }
 
     fn settle(&mut self) {
         for _ in 0..6 {
             for (id, epoch) in self.epochs.clone() {
-                self.beat_with(&id, beat_of(&id, epoch));
+                self.beat_with(&id, beat(&id, epoch));
             }
         }
     }
@@ -71,10 +71,6 @@ impl Crowd {
             other => panic!("{other:?}"),
         }
     }
-}
-
-fn beat_of(id: &str, epoch: i32) -> Beat {
-    beat(id, epoch)
 }
 
 fn sizes(targets: &BTreeMap<String, Vec<String>>) -> Vec<usize> {
