@@ -301,6 +301,9 @@ async fn start_groups(
         if !change.changed.is_empty() || !change.deleted.is_empty() {
             hosted.topics_changed(&change.image, &change.changed, &change.deleted);
         }
+        if change.deletes(OFFSETS_TOPIC) {
+            hosted.retire();
+        }
         if !hosted.has_shards()
             && let Some(logs) = appeared(&registry, change, OFFSETS_TOPIC)
         {
@@ -336,6 +339,9 @@ async fn start_transactions(
     let registry = Arc::downgrade(topics);
     topics.on_change(Arc::new(move |change| {
         hosted.configure(&Arc::new(settings(&config.current(), &features)));
+        if change.deletes(TRANSACTIONS_TOPIC) {
+            hosted.retire();
+        }
         if !hosted.has_shards()
             && let Some(logs) = appeared(&registry, change, TRANSACTIONS_TOPIC)
         {

@@ -141,6 +141,37 @@ async fn t_5_whoever_is_parked_when_the_broker_stops_is_told_to_look_elsewhere()
     assert_eq!(answer.error_code, 16);
 }
 
+/// M-8, C R-3: with `__consumer_offsets` go its groups. Whoever asked for one looks for the coordinator, which makes the topic again.
+#[tokio::test(flavor = "multi_thread")]
+async fn groups_go_with_their_topic_and_form_anew() {
+    const NOT_COORDINATOR: i16 = 16;
+    let broker = TestBroker::start(&[("group.initial.rebalance.delay.ms", "0")]).await;
+    let (mut a, mut b) = (broker.connect().await, broker.connect().await);
+    let delete = DeleteTopicsRequest { topic_names: vec!["__consumer_offsets".into()], ..Default::default() };
+    let find = FindCoordinatorRequest { coordinator_keys: vec!["g".into()], ..Default::default() };
+    let list = ListGroupsRequest::default();
+    // The second time it is the topic that was made again.
+    for _ in 0..2 {
+        let first = join_new(&mut a, "g").await;
+        assert_eq!((first.error_code, first.generation_id), (0, 1), "nothing is left of an older group");
+        assert_eq!(a.call(3, &sync("g", &first, &[])).await.error_code, 0);
+        let parked = b.send(3, &join("g", &KStr::EMPTY, None)).await;
+        assert!(b.is_silent_for(Duration::from_millis(50)).await, "it waits for the first member");
+        assert_eq!(a.call(5, &delete).await.responses[0].error_code, 0);
+        assert_eq!(b.receive::<JoinGroupRequest>(3, parked).await.error_code, NOT_COORDINATOR);
+        assert_eq!(a.call(4, &heartbeat("g", &first)).await.error_code, NOT_COORDINATOR);
+        assert!(a.call(5, &list).await.groups.is_empty());
+        assert_eq!(a.call(6, &find).await.coordinators[0].error_code, 0);
+        assert_eq!(a.call(4, &heartbeat("g", &first)).await.error_code, UNKNOWN_MEMBER_ID);
+    }
+    // Nor does it come back.
+    let broker = broker.crash().await;
+    let mut client = broker.connect().await;
+    assert!(client.call(5, &list).await.groups.is_empty());
+    assert_eq!(join_new(&mut client, "g").await.generation_id, 1);
+    broker.running.shutdown().await.unwrap();
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn timers_fire_without_any_request() {
     let settings = [("group.min.session.timeout.ms", "300"), ("group.initial.rebalance.delay.ms", "0")];

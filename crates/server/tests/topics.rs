@@ -255,8 +255,6 @@ async fn m_8_topics_are_deleted_by_name_or_by_id_and_each_once() {
         (&[(Some("a"), Uuid::ZERO), (Some("a"), Uuid::ZERO)], &[42]),
         (&[(None, a), (None, a)], &[42]),
         (&[(None, a), (Some("a"), Uuid::ZERO)], &[42]),
-        // The coordinator runs on it.
-        (&[(Some("__consumer_offsets"), Uuid::ZERO)], &[17]),
     ];
     for (topics, expected) in cases {
         let responses = client.call(6, &delete_request(topics)).await.responses;

@@ -14,6 +14,7 @@ use wire::batch::Batch;
 const NONE: i16 = 0;
 const UNKNOWN_TOPIC_OR_PARTITION: i16 = 3;
 const UNKNOWN_SERVER_ERROR: i16 = -1;
+const NOT_COORDINATOR: i16 = 16;
 const INVALID_GROUP_ID: i16 = 24;
 const INVALID_REQUEST: i16 = 42;
 const OUT_OF_ORDER: i16 = 45;
@@ -501,6 +502,27 @@ async fn e_9_markers_for_deleted_topics_are_dropped() {
     rig.delete_topic("gone").await;
     assert_eq!(rig.end(5, "id", (p, e), true).await.0, NONE);
     rig.settle("id", "CompleteCommit").await;
+    assert_eq!(rig.latest(0, true).await, 2);
+}
+
+/// M-8: what the coordinator knew goes with its topic; what the transaction wrote is there, open, until somebody ends it.
+#[tokio::test]
+async fn transactions_go_with_their_topic() {
+    let (_broker, mut rig) = rig().await;
+    let (p, e) = rig.producer("id").await;
+    rig.produce(12, Some("id"), 0, batch(p, e, 0, true, 1)).await;
+    rig.delete_topic("__transaction_state").await;
+    assert_eq!(rig.end(5, "id", (p, e), true).await.0, NOT_COORDINATOR);
+    assert_eq!((rig.latest(0, true).await, rig.latest(0, false).await), (0, 1));
+    rig.find_coordinator("id").await;
+    assert_eq!(rig.end(5, "id", (p, e), true).await.0, INVALID_MAPPING);
+    let (other, first) = rig.producer("id").await;
+    assert!(other != p && first == 0, "nobody knows the id any more");
+    rig.produce(12, Some("id"), 1, batch(other, first, 0, true, 1)).await;
+    assert_eq!(rig.end(5, "id", (other, first), true).await.0, NONE);
+    rig.settle("id", "CompleteCommit").await;
+    assert_eq!(rig.latest(1, true).await, 2);
+    assert_eq!(rig.write_markers(0, (p, e), 0, 1).await, NONE);
     assert_eq!(rig.latest(0, true).await, 2);
 }
 

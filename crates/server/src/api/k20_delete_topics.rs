@@ -1,4 +1,4 @@
-//! DeleteTopics (20): M-8. Topics of the coordinators are kept: what they hold is in use as long as the broker runs.
+//! DeleteTopics (20): M-8. With a topic of a coordinator go its groups or transactions; it is made again when it is next asked for.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,7 +7,7 @@ use wire::messages::delete_topics_response::{DeletableTopicResult, DeleteTopicsR
 use wire::{ErrorCode, KStr, Uuid};
 
 use super::{Handled, HandlerError, RequestContext};
-use crate::topics::{Refusal, State, is_internal};
+use crate::topics::{Refusal, State};
 
 /// First version that knows TOPIC_DELETION_DISABLED.
 const DISABLED_FROM: i16 = 3;
@@ -97,14 +97,7 @@ fn choose(
             twice.insert(topic.id);
         }
     }
-    chosen.retain(|id, name| {
-        if is_internal(name) {
-            let refusal =
-                Refusal::new(ErrorCode::InvalidTopicException, format!("{name} cannot be deleted: it is in use."));
-            responses.push(answer(Some(name.clone()), *id, Err(refusal)));
-        }
-        !is_internal(name) && !twice.contains(id)
-    });
+    chosen.retain(|id, _| !twice.contains(id));
     chosen
 }
 

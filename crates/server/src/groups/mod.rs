@@ -73,9 +73,11 @@ impl Hosting for GroupHosting {
     }
 
     fn carry_out(host: &Host<Self>, shard: usize, effect: Effect) {
+        // The groups that it is for may be gone with their topic.
+        let Some(world) = host.world(shard) else { return };
         let answered = host.clone();
         let answer = move |command| answered.tell(shard, command);
-        host.hosting().worker.carry_out(host.runtime(), effect, &host.world(shard), answer);
+        host.hosting().worker.carry_out(host.runtime(), effect, &world, answer);
     }
 }
 
@@ -94,12 +96,17 @@ impl Groups {
         Groups(Host::new(hosting, planned, world, clock))
     }
 
-    /// Takes over the partitions, in order of their numbers, and begins to load all of them; the first time only.
+    /// Takes over the partitions, in order of their numbers, and begins to load all of them. Does nothing if it has some.
     pub fn serve(&self, partitions: Vec<Arc<PartitionLog>>) {
         self.0.serve(partitions);
     }
 
-    /// Whether the topic was there.
+    /// The topic was deleted.
+    pub fn retire(&self) {
+        self.0.retire();
+    }
+
+    /// Whether the topic is there.
     pub fn has_shards(&self) -> bool {
         self.0.has_shards()
     }

@@ -68,6 +68,13 @@ pub(super) struct Ran<H: Hosting> {
     pub broken: bool,
 }
 
+/// What a shard leaves behind that stops serving.
+pub(super) struct Left<H: Hosting> {
+    pub released: Option<Released<ReplyOf<H>>>,
+    /// To be taken off the number of members of the whole broker.
+    pub members: u32,
+}
+
 #[derive(Debug)]
 pub(super) enum LoadError {
     /// Somebody else loads it, or it serves.
@@ -92,6 +99,10 @@ impl<H: Hosting> Hosted<H> {
     fn lock(&self) -> MutexGuard<'_, Slot<H>> {
         // Panics of the shard are caught inside; nothing else that runs under this lock leaves it half-done.
         self.slot.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub fn number(&self) -> usize {
+        self.number
     }
 
     pub fn wakeup_ms(&self) -> u64 {
@@ -215,26 +226,28 @@ impl<H: Hosting> Hosted<H> {
     }
 
     /// Stops serving until it is loaded again; whoever waits learns it.
-    pub fn fail(&self) -> Vec<Released<ReplyOf<H>>> {
+    pub fn fail(&self) -> Left<H> {
         self.leave(Phase::Down)
     }
 
     /// Stops serving for good.
-    pub fn close(&self) -> Vec<Released<ReplyOf<H>>> {
+    pub fn close(&self) -> Left<H> {
         self.leave(Phase::Closed)
     }
 
-    fn leave(&self, next: Phase<H>) -> Vec<Released<ReplyOf<H>>> {
+    fn leave(&self, next: Phase<H>) -> Left<H> {
         let mut slot = self.lock();
         self.wakeup_ms.store(u64::MAX, Ordering::SeqCst);
         let closed = matches!(slot.phase, Phase::Closed);
         let before = std::mem::replace(&mut slot.phase, if closed { Phase::Closed } else { next });
+        let members = std::mem::take(&mut slot.members);
         drop(slot);
         self.loaded.notify_waiters();
-        match before {
-            Phase::Serving(mut cell) => vec![cell.poison()],
-            _ => Vec::new(),
-        }
+        let released = match before {
+            Phase::Serving(mut cell) => Some(cell.poison()),
+            _ => None,
+        };
+        Left { released, members }
     }
 
     /// Reads the log, outside the lock, and begins to serve. Returns the commands that came meanwhile.

@@ -10,7 +10,7 @@ mod timekeeper;
 mod unavailable;
 
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
 use coordinator::StateMachine;
@@ -21,7 +21,7 @@ use tokio::sync::oneshot;
 
 use crate::clock::Clock;
 use crate::ids::RandomIds;
-use hosted::{Hosted, LoadError};
+use hosted::{Hosted, Left, LoadError};
 use timekeeper::Timekeeper;
 
 pub(crate) use unavailable::error_code;
@@ -68,10 +68,12 @@ impl<H: Hosting> Clone for Host<H> {
     }
 }
 
+type Shards<H> = Arc<[Arc<Hosted<H>>]>;
+
 struct Inner<H: Hosting> {
     hosting: H,
-    /// Set once, when there is a topic to serve.
-    shards: OnceLock<Vec<Hosted<H>>>,
+    /// None as long as there is no topic to serve.
+    shards: RwLock<Shards<H>>,
     /// As long as there are no shards: how many there will be, and what they will be told.
     planned: usize,
     world: Mutex<H::World>,
@@ -87,7 +89,7 @@ impl<H: Hosting> Host<H> {
     pub fn new(hosting: H, planned: usize, world: H::World, clock: Clock) -> Self {
         let host = Host(Arc::new(Inner {
             hosting,
-            shards: OnceLock::new(),
+            shards: RwLock::new(Arc::new([])),
             planned: planned.max(1),
             world: Mutex::new(world),
             clock,
@@ -99,24 +101,39 @@ impl<H: Hosting> Host<H> {
         host
     }
 
-    /// Takes over the partitions of the topic, in order of their numbers, and begins to load all of them. Only the first
-    /// call does anything.
+    /// Takes over the partitions of the topic, in order of their numbers, and begins to load all of them. Does nothing if
+    /// it has some.
     pub fn serve(&self, partitions: Vec<Arc<PartitionLog>>) {
         {
             let world = self.0.world.lock().unwrap_or_else(PoisonError::into_inner);
-            let shards = partitions.into_iter().enumerate();
-            let shards = shards.map(|(number, log)| Hosted::new(number, log, world.clone())).collect();
-            if self.0.shards.set(shards).is_err() {
+            let mut served = self.0.shards.write().unwrap_or_else(PoisonError::into_inner);
+            if !served.is_empty() {
                 return;
             }
+            let shards = partitions.into_iter().enumerate();
+            *served = shards.map(|(number, log)| Arc::new(Hosted::new(number, log, world.clone()))).collect();
         }
-        for shard in 0..self.served().len() {
-            self.load(shard);
+        for hosted in self.served().iter() {
+            self.load(hosted);
         }
     }
 
-    fn served(&self) -> &[Hosted<H>] {
-        self.0.shards.get().map_or(&[], Vec::as_slice)
+    /// The topic was deleted, and what was known from it is gone: whoever waits is told to look for another coordinator.
+    pub fn retire(&self) {
+        let retired = {
+            let mut served = self.0.shards.write().unwrap_or_else(PoisonError::into_inner);
+            std::mem::replace(&mut *served, Arc::new([]))
+        };
+        self.close_all(&retired);
+    }
+
+    fn served(&self) -> Shards<H> {
+        self.0.shards.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// `None` if the topic is not there, or has fewer partitions.
+    fn hosted(&self, shard: usize) -> Option<Arc<Hosted<H>>> {
+        self.0.shards.read().unwrap_or_else(PoisonError::into_inner).get(shard).cloned()
     }
 
     /// Whether it was given partitions.
@@ -143,12 +160,14 @@ impl<H: Hosting> Host<H> {
         wire::partition_of(key, shards as u32) as usize
     }
 
-    pub fn world(&self, shard: usize) -> H::World {
-        self.served()[shard].world()
+    /// `None` if the topic was deleted meanwhile.
+    pub fn world(&self, shard: usize) -> Option<H::World> {
+        Some(self.hosted(shard)?.world())
     }
 
-    pub fn log(&self, shard: usize) -> &Arc<PartitionLog> {
-        self.served()[shard].log()
+    /// `None` if the topic was deleted meanwhile.
+    pub fn log(&self, shard: usize) -> Option<Arc<PartitionLog>> {
+        Some(self.hosted(shard)?.log().clone())
     }
 
     /// What shards are told, also where there are none yet.
@@ -160,7 +179,7 @@ impl<H: Hosting> Host<H> {
     pub fn change_world(&self, change: impl Fn(&mut H::World)) {
         let mut world = self.0.world.lock().unwrap_or_else(PoisonError::into_inner);
         change(&mut world);
-        for shard in self.served() {
+        for shard in self.served().iter() {
             shard.change_world(&change);
         }
     }
@@ -201,27 +220,30 @@ impl<H: Hosting> Host<H> {
         command: CommandOf<H>,
         sink: impl FnOnce(Replied<ReplyOf<H>>) + Send + 'static,
     ) -> Option<Replied<ReplyOf<H>>> {
-        // The topic is not there yet, or has fewer partitions.
-        let Some(hosted) = self.served().get(shard) else { return Some(Err(Unavailable::NotCoordinator)) };
+        let Some(hosted) = self.hosted(shard) else { return Some(Err(Unavailable::NotCoordinator)) };
         let members_total = self.0.members_total.load(Ordering::Relaxed);
         let ran = hosted.run(self.0.clock, members_total, command, sink, &self.0.hosting);
-        if ran.members_change != 0 {
-            self.0.members_total.fetch_add(ran.members_change as u32, Ordering::Relaxed);
-        }
+        self.count_members(ran.members_change);
         self.0.timekeeper.wake_at(ran.wakeup_ms);
         ran.released.into_iter().for_each(Released::deliver);
         if !ran.effects.is_empty() {
-            self.carry_out(shard, ran.effects, ran.effects_after);
+            self.carry_out(&hosted, ran.effects, ran.effects_after);
         }
         if ran.broken {
-            self.load(shard);
+            self.load(&hosted);
         }
         hosted.catch_up();
         ran.reply
     }
 
-    fn carry_out(&self, shard: usize, effects: Vec<EffectOf<H>>, after: u64) {
-        let hosted = &self.served()[shard];
+    fn count_members(&self, change: i32) {
+        if change != 0 {
+            self.0.members_total.fetch_add(change as u32, Ordering::Relaxed);
+        }
+    }
+
+    fn carry_out(&self, hosted: &Hosted<H>, effects: Vec<EffectOf<H>>, after: u64) {
+        let shard = hosted.number();
         if !H::EFFECTS_WAIT || hosted.is_committed(after) {
             return effects.into_iter().for_each(|effect| H::carry_out(self, shard, effect));
         }
@@ -241,7 +263,7 @@ impl<H: Hosting> Host<H> {
     /// The log of a partition moved or failed; called on a thread of the log, or in the middle of a command that appends.
     pub fn log_moved(&self, partition: i32, event: log::Event) {
         let Ok(shard) = usize::try_from(partition) else { return };
-        let Some(hosted) = self.served().get(shard) else { return };
+        let Some(hosted) = self.hosted(shard) else { return };
         match event {
             log::Event::Advanced => hosted.committed(),
             log::Event::StartMoved => {}
@@ -249,28 +271,32 @@ impl<H: Hosting> Host<H> {
                 // Whoever appends holds the shard's lock: to wait for it here could be to wait for oneself.
                 let host = self.clone();
                 self.0.runtime.spawn(async move {
-                    host.served()[shard].fail().into_iter().for_each(Released::deliver);
-                    host.load(shard);
+                    host.leave(hosted.fail());
+                    host.load(&hosted);
                 });
             }
         }
     }
 
     /// Loads a shard in the background, again and again until it succeeds or the broker stops.
-    fn load(&self, shard: usize) {
-        let host = self.clone();
+    fn load(&self, hosted: &Arc<Hosted<H>>) {
+        let (host, hosted) = (self.clone(), hosted.clone());
         self.0.runtime.spawn(async move {
             let mut pause = Duration::from_millis(100);
             loop {
-                let loading = host.clone();
-                let loaded = tokio::task::spawn_blocking(move || loading.load_now(shard)).await;
+                let (loading, shard) = (host.clone(), hosted.clone());
+                let loaded = tokio::task::spawn_blocking(move || loading.load_now(&shard)).await;
                 match loaded {
                     Ok(Ok(())) => return,
                     Ok(Err(LoadError::Busy | LoadError::Closed)) => return,
                     Ok(Err(LoadError::Log(error))) => {
-                        tracing::error!(partition = shard, "cannot load the {} of a partition: {error}", H::WHAT);
+                        tracing::error!(
+                            partition = hosted.number(),
+                            "cannot load the {} of a partition: {error}",
+                            H::WHAT
+                        );
                     }
-                    Err(panicked) => tracing::error!(partition = shard, "loading {}: {panicked}", H::WHAT),
+                    Err(panicked) => tracing::error!(partition = hosted.number(), "loading {}: {panicked}", H::WHAT),
                 }
                 tokio::time::sleep(pause).await;
                 pause = (pause * 2).min(Duration::from_secs(30));
@@ -278,8 +304,8 @@ impl<H: Hosting> Host<H> {
         });
     }
 
-    fn load_now(&self, shard: usize) -> Result<(), LoadError> {
-        let hosted = &self.served()[shard];
+    fn load_now(&self, hosted: &Hosted<H>) -> Result<(), LoadError> {
+        let shard = hosted.number();
         let missed = hosted.load(self.0.clock)?;
         for command in missed {
             self.tell(shard, command);
@@ -291,17 +317,16 @@ impl<H: Hosting> Host<H> {
 
     /// Looks at the state of a shard, which may not be durable yet; `None` while it does not serve.
     pub fn look<R>(&self, shard: usize, look: impl FnOnce(&H::Machine) -> R) -> Option<R> {
-        self.served().get(shard)?.look(look)
+        self.hosted(shard)?.look(look)
     }
 
     pub fn is_serving(&self) -> bool {
-        self.served().iter().all(Hosted::is_serving)
+        self.served().iter().all(|shard| shard.is_serving())
     }
 
     /// How many replies wait: for something to happen, and for the log.
     pub fn waiting(&self) -> (usize, usize) {
-        let each = self.served().iter().map(Hosted::waiting);
-        each.fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1))
+        self.served().iter().map(|shard| shard.waiting()).fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1))
     }
 
     /// Members whose heartbeats are paced, on all shards.
@@ -312,7 +337,7 @@ impl<H: Hosting> Host<H> {
     /// Waits until every shard serves, but no longer than `limit`.
     pub async fn loaded(&self, limit: Duration) -> bool {
         let all = async {
-            for shard in self.served() {
+            for shard in self.served().iter() {
                 shard.is_loaded().await;
             }
         };
@@ -321,10 +346,21 @@ impl<H: Hosting> Host<H> {
 
     /// Stops serving: whoever waits is told to look for another coordinator.
     pub fn close(&self) {
-        for shard in self.served() {
-            shard.close().into_iter().for_each(Released::deliver);
-        }
+        self.close_all(&self.served());
         self.0.timekeeper.stop();
+    }
+
+    fn close_all(&self, shards: &[Arc<Hosted<H>>]) {
+        for shard in shards {
+            self.leave(shard.close());
+        }
+    }
+
+    fn leave(&self, left: Left<H>) {
+        self.count_members(-(left.members as i32));
+        if let Some(released) = left.released {
+            released.deliver();
+        }
     }
 }
 

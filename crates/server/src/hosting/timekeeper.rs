@@ -45,7 +45,7 @@ pub(super) async fn run<H: Hosting>(host: Host<H>) {
     while !keeper.stopped.load(Ordering::SeqCst) {
         // The order matters: whoever arms a timer after this line finds a value to compare with, or wakes us for nothing.
         keeper.sleeps_until_ms.store(u64::MAX, Ordering::SeqCst);
-        let next = host.served().iter().map(super::Hosted::wakeup_ms).min().unwrap_or(u64::MAX);
+        let next = host.served().iter().map(|shard| shard.wakeup_ms()).min().unwrap_or(u64::MAX);
         keeper.sleeps_until_ms.store(next, Ordering::SeqCst);
         if next > host.0.clock.mono_ms() {
             sleep(&host, next).await;
@@ -71,7 +71,7 @@ async fn sleep<H: Hosting>(host: &Host<H>, until_ms: u64) {
 /// Each firing must see the state after the one before, so they go one by one.
 async fn fire<H: Hosting>(host: &Host<H>, shard: usize) {
     let mut fired = 0;
-    while host.served()[shard].wakeup_ms() <= host.0.clock.mono_ms() {
+    while host.hosted(shard).is_some_and(|hosted| hosted.wakeup_ms() <= host.0.clock.mono_ms()) {
         host.tell(shard, H::Machine::wakeup());
         fired += 1;
         if fired % BURST == 0 {

@@ -71,6 +71,12 @@ pub(crate) struct Change {
     pub groups: Vec<KStr>,
 }
 
+impl Change {
+    pub fn deletes(&self, topic: &str) -> bool {
+        self.deleted.iter().any(|(name, _)| name == topic)
+    }
+}
+
 type Listener = Arc<dyn Fn(&Change) + Send + Sync>;
 
 /// The registry.
@@ -245,10 +251,12 @@ impl Topics {
         self.publish_features(&state);
         let published = Arc::new(self.published(state, Some((&before, &touched))));
         *self.current.write().unwrap_or_else(PoisonError::into_inner) = published.clone();
-        for topic in &touched.deleted {
-            self.delete_logs(&before.state, &topic.0);
-        }
+        let deleted: Vec<KStr> = touched.deleted.iter().map(|(name, _)| name.clone()).collect();
         self.tell(&published, touched);
+        // Coordinators have let go of theirs by now.
+        for topic in &deleted {
+            self.delete_logs(&before.state, topic);
+        }
         self.rewrite_if_long(writer, &published);
         Ok(())
     }

@@ -74,7 +74,8 @@ impl Hosting for TxnHosting {
                 });
             }
             Effect::WriteMarkers { transactional_id, producer, commit, raises_epoch, partitions } => {
-                let coordinator_epoch = host.log(shard).leader_epoch();
+                // The transaction may be gone with its topic.
+                let Some(coordinator_epoch) = host.log(shard).map(|log| log.leader_epoch()) else { return };
                 let marker = coordinator::EndMarker { producer, commit, coordinator_epoch, raises_epoch };
                 runtime.spawn(async move {
                     let failed = host.hosting().markers.write_until_refused(marker, partitions).await;
@@ -113,12 +114,17 @@ impl Transactions {
         Transactions(Host::new(TxnHosting { topics, markers }, planned, Arc::new(config), clock))
     }
 
-    /// Takes over the partitions, in order of their numbers, and begins to load all of them; the first time only.
+    /// Takes over the partitions, in order of their numbers, and begins to load all of them. Does nothing if it has some.
     pub fn serve(&self, partitions: Vec<Arc<PartitionLog>>) {
         self.0.serve(partitions);
     }
 
-    /// Whether the topic was there.
+    /// The topic was deleted.
+    pub fn retire(&self) {
+        self.0.retire();
+    }
+
+    /// Whether the topic is there.
     pub fn has_shards(&self) -> bool {
         self.0.has_shards()
     }

@@ -19,6 +19,7 @@ use wire::messages::describe_transactions_response::TransactionState;
 use wire::messages::end_txn_request::EndTxnRequest;
 use wire::messages::fetch_request::{FetchPartition, FetchRequest, FetchTopic};
 use wire::messages::fetch_response::PartitionData;
+use wire::messages::find_coordinator_request::FindCoordinatorRequest;
 use wire::messages::init_producer_id_request::InitProducerIdRequest;
 use wire::messages::list_offsets_request::{ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic};
 use wire::messages::list_transactions_request::ListTransactionsRequest;
@@ -82,6 +83,14 @@ impl Rig {
     pub async fn delete_topic(&mut self, name: &str) {
         let request = DeleteTopicsRequest { topic_names: vec![text(name)], timeout_ms: 10_000, ..Default::default() };
         assert_eq!(self.0.call(5, &request).await.responses[0].error_code, 0);
+    }
+
+    /// Makes the coordinator's topic if it is missing.
+    pub async fn find_coordinator(&mut self, id: &str) {
+        const TRANSACTION: i8 = 1;
+        let coordinator_keys = vec![text(id)];
+        let request = FindCoordinatorRequest { key_type: TRANSACTION, coordinator_keys, ..Default::default() };
+        assert_eq!(self.0.call(6, &request).await.coordinators[0].error_code, 0);
     }
 
     /// Error, producer id and epoch.
