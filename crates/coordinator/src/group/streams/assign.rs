@@ -398,7 +398,8 @@ pub(crate) fn assignment_ready(
     };
     soft.computing = None;
     let (Some(topology), Some(configured)) = (group.topology.clone(), soft.configured.clone()) else { return };
-    let same = topology.epoch == computing.topology_epoch && group.metadata_hash == computing.metadata_hash;
+    let hashes = [group.metadata_hash, configured.metadata_hash];
+    let same = topology.epoch == computing.topology_epoch && hashes == [computing.metadata_hash; 2];
     if !same || !configured.is_ready() || group_epoch <= group.assignment_epoch || group_epoch > group.epoch {
         return;
     }
@@ -485,7 +486,7 @@ pub(super) fn warmup_overdue(ctx: &mut Ctx<'_, '_>, group_id: &KStr) {
     soft.moves.dirty = true;
     let (Some(topology), Some(configured)) = (group.topology.clone(), soft.configured.clone()) else { return };
     // The next heartbeat computes anew anyway.
-    if group.epoch > group.assignment_epoch {
+    if group.epoch > group.assignment_epoch || configured.metadata_hash != group.metadata_hash {
         return;
     }
     let settings = Settings::of(ctx.env.config, group_id);

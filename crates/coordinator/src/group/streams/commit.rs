@@ -7,6 +7,7 @@ use wire::KStr;
 use wire::messages::streams_group_heartbeat_response::{EndpointToPartitions, Status, StreamsGroupHeartbeatResponse};
 
 use super::assign::{self, Computing, Goal};
+use super::configure::Configured;
 use super::description::{self, Description};
 use super::epochs::{Delayed, Look};
 use super::heartbeat::Beat;
@@ -40,6 +41,33 @@ pub(super) struct Outcome<'a> {
     pub computing: Option<(Computing, Option<Effect>)>,
     pub reported: Option<Arc<Reported>>,
     pub unchanged_since: Option<BTreeMap<i32, BTreeSet<KStr>>>,
+}
+
+/// What a request that is refused leaves behind (S 1.4.4): that the topics were looked at, and the offsets that it reported.
+#[derive(Debug, Default)]
+pub(super) struct Learned {
+    /// The group's topology resolved anew.
+    pub configured: Option<Arc<Configured>>,
+    pub reported: Option<Arc<Reported>>,
+}
+
+/// Keeps it. The hash of the topics is compared again by the next heartbeat, which can write what follows from it.
+pub(super) fn keep_learned(beat: &Beat<'_>, all_soft: &mut ShardSoft, learned: Learned) {
+    let soft = beat.group.and_then(|_| all_soft.streams.get_mut(&beat.request.group_id));
+    let Some(soft) = soft else { return };
+    if let Some(new) = learned.configured {
+        if soft.configured.as_ref().is_some_and(|old| **old != *new) {
+            soft.endpoints.changed();
+        }
+        soft.configured = Some(new);
+        soft.provisional = false;
+    }
+    if let Some(member) = soft.members.get_mut(&beat.request.member_id)
+        && let Some(reported) = learned.reported
+    {
+        member.reported = reported;
+        soft.moves.dirty = true;
+    }
 }
 
 /// The initial rebalance delay, on the monotonic clock.

@@ -12,7 +12,7 @@ use wire::messages::streams_group_heartbeat_request::{StreamsGroupHeartbeatReque
 use wire::messages::streams_group_heartbeat_response::StreamsGroupHeartbeatResponse;
 
 use super::assign::{self, Assigned, Goal, Terms, Updated, View};
-use super::commit::{self, Delay, Outcome};
+use super::commit::{self, Delay, Learned, Outcome};
 use super::configure::Configured;
 use super::epochs::{self, Delayed};
 use super::error::Failure;
@@ -70,7 +70,15 @@ fn join_or_heartbeat(
 
     let nothing = Soft::default();
     let soft = ctx.soft.streams.get(&request.group_id).unwrap_or(&nothing);
-    let outcome = beat.work_out(ctx.soft, soft, entrant, owned.as_ref(), &mut ctx.out.records)?;
+    let mut learned = Learned::default();
+    let worked_out = beat.work_out(ctx.soft, soft, entrant, owned.as_ref(), &mut ctx.out.records, &mut learned);
+    let outcome = match worked_out {
+        Ok(outcome) => outcome,
+        Err(failure) => {
+            commit::keep_learned(&beat, ctx.soft, learned);
+            return Err(failure);
+        }
+    };
     let records = &mut ctx.out.records;
     if let Place::Classic(classic) = place {
         // The tombstones of what the group was come first (S 3.5).
@@ -115,7 +123,7 @@ impl<'a> Beat<'a> {
         &self.request.group_id
     }
 
-    /// Steps 3 to 9 of S 2.2. Writes records in the order of S 3.5.
+    /// Steps 3 to 9 of S 2.2. Writes records in the order of S 3.5; what stays known if a later step fails goes to `learned`.
     fn work_out(
         &self,
         all_soft: &ShardSoft,
@@ -123,6 +131,7 @@ impl<'a> Beat<'a> {
         entrant: Entrant<'a>,
         owned: Option<&Owned>,
         records: &mut Vec<Record>,
+        learned: &mut Learned,
     ) -> Result<Outcome<'a>, Failure> {
         let (group_id, member_id) = (self.group_id(), &self.member_id);
         let mut member = entrant.member.clone();
@@ -148,11 +157,13 @@ impl<'a> Beat<'a> {
         }
         let is_new_topology = topologies.change != TopologyChange::Kept;
         let look = epochs::look_at_topics(self.group, soft, topology, is_new_topology, self.topics)?;
+        learned.configured = (look.fresh && !is_new_topology).then(|| Arc::clone(&look.configured));
         let is_stale = member.metadata.topology_epoch < topology.epoch;
         if let Some(owned) = owned.filter(|_| look.configured.is_ready() && !is_stale) {
             check_owned(self.request, owned, &look.configured)?;
         }
         let reported = reported_offsets(self.request, soft, topology)?;
+        learned.reported.clone_from(&reported);
 
         let updated = Updated {
             member_id,
