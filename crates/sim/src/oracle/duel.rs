@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use super::compare::{self, Difference};
 use super::coverage::Coverage;
+use super::housemates::Housemates;
 use super::known::{self, Step, Verdict};
 use super::referee;
 use super::schema::Schemas;
@@ -68,6 +69,7 @@ impl Duel<'_> {
         let targets = referee::Kafka::new();
         let mut ours = Session::new(self.schemas.clone());
         let mut votes = Votes::default();
+        let mut housemates = Housemates::default();
         let mut timers = Value::Null;
         let mut report = Report::default();
         while let Some(command) = history.next() {
@@ -81,12 +83,21 @@ impl Duel<'_> {
             let were_even = votes.are_even();
             votes.count(&kafka);
             let votes_are_even = were_even || votes.are_even();
+            let copies_were_shared = housemates.shared();
+            housemates.follow(&command, &kafka);
             let timers_coincide = timers::coincide(&timers, &kafka["now"]);
             timers.clone_from(&kafka["timers"]);
             let mut parts = false;
             let broken = targets.done().into_iter().map(Difference::of_law);
             for found in compare::answers(&kafka, &answer).into_iter().chain(broken) {
-                let step = Step { command: &command, kafka: &kafka, ours: &answer, votes_are_even, timers_coincide };
+                let step = Step {
+                    command: &command,
+                    kafka: &kafka,
+                    ours: &answer,
+                    votes_are_even,
+                    copies_were_shared,
+                    timers_coincide,
+                };
                 match known::judge(&found, &step, &mut ours) {
                     Verdict::Tolerated(why) => report.tolerated.push(why),
                     Verdict::Parts(why) => {
@@ -106,6 +117,7 @@ impl Duel<'_> {
             }
             if parts {
                 let restarted = self.kafka.restart()?;
+                housemates.follow(&serde_json::json!({"op": "restart"}), &restarted);
                 timers.clone_from(&restarted["timers"]);
                 ours.catch_up();
                 history.observe(&command, &kafka);

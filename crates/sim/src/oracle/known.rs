@@ -23,6 +23,8 @@ pub struct Step<'a> {
     pub ours: &'a Value,
     /// The members of a consumer group are at odds over its assignor, or were before this step.
     pub votes_are_even: bool,
+    /// Two members of one process of a streams group had the same standby or warm-up since the last restart.
+    pub copies_were_shared: bool,
     /// Several timers of members fire at one moment of this step.
     pub timers_coincide: bool,
 }
@@ -88,6 +90,11 @@ fn judge_alone(found: &Difference, step: &Step<'_>, ours: &mut Session) -> Verdi
     if found.at.starts_with("response.partitionsByUserEndpoint") && no_list {
         return Verdict::Tolerated("decision 27: the list is sent whenever it changed, merged for version 0");
     }
+    if step.copies_were_shared && command["api"] == 88 && waits_only_here(step) {
+        return Verdict::Parts(
+            "S 6.5: of two members of a process that hold a copy of a task, Kafka forgets both when one gives it up",
+        );
+    }
     let internal = [".stateChangelogTopics", ".repartitionSourceTopics"].iter().any(|list| found.at.contains(list));
     if internal && found.at.ends_with(".partitions") && command["api"] == 89 {
         return Verdict::Tolerated("S 9.1: Kafka shows the resolved counts once a record was written after them");
@@ -117,6 +124,16 @@ fn judge_consumer(found: &Difference, command: &Value) -> Option<&'static str> {
         );
     }
     None
+}
+
+/// A streams member waits for tasks here that it has in Kafka.
+fn waits_only_here(step: &Step<'_>) -> bool {
+    let state = |answer: &Value| {
+        let records = answer["records"].as_array().into_iter().flatten();
+        records.filter(|record| record["type"] == 22).filter_map(|record| record["value"]["state"].as_i64()).next_back()
+    };
+    // One that has waited before writes nothing.
+    state(step.kafka).is_some() && matches!(state(step.ours), None | Some(3))
 }
 
 /// Whether a static member came back and was answered at once.

@@ -18,6 +18,7 @@ mod coverage;
 pub mod duel;
 mod failure;
 pub mod history;
+mod housemates;
 pub mod known;
 pub mod laws;
 mod log;
