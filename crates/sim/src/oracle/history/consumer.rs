@@ -32,6 +32,20 @@ struct ClassicClient {
     id: String,
     generation: i64,
     instance: Option<String>,
+    /// What it is to sync with.
+    protocol: String,
+    names: Vec<&'static str>,
+    /// Partitions of `orders` by its last sync.
+    owned: Vec<i32>,
+    due: Due,
+}
+
+/// What a client of the classic protocol does next if it does as it is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Due {
+    Join,
+    Sync,
+    Heartbeat,
 }
 
 pub struct Consumer {
@@ -160,18 +174,57 @@ impl Consumer {
 
     fn classic_client(&mut self) -> ClassicClient {
         match self.classic.len() as u64 {
-            0 => ClassicClient { id: self.rng.pick(&CLASSIC).to_owned(), generation: 2, instance: None },
+            0 => ClassicClient {
+                id: self.rng.pick(&CLASSIC).to_owned(),
+                generation: 2,
+                instance: None,
+                protocol: "range".to_owned(),
+                names: vec!["orders"],
+                owned: Vec::new(),
+                due: Due::Heartbeat,
+            },
             n => self.classic[self.rng.below(n) as usize].clone(),
         }
     }
 
     fn classic_member(&mut self) -> Value {
-        match self.rng.below(if self.calm { 40 } else { 20 }) {
-            20.. => self.classic_heartbeat(),
+        match self.rng.below(if self.calm { 60 } else { 25 }) {
+            20.. => self.as_told(),
             0..8 => self.join(),
             8..13 => self.sync(),
             13..18 => self.classic_heartbeat(),
             _ => self.leave(),
+        }
+    }
+
+    /// The next step of a client that rejoins when it is asked to, with what it owns, and syncs what it joined.
+    fn as_told(&mut self) -> Value {
+        let client = self.classic_client();
+        let with_instance = |mut body: Value| {
+            if client.instance.is_some() {
+                body["groupInstanceId"] = json!(client.instance);
+            }
+            body
+        };
+        match client.due {
+            Due::Join => {
+                let metadata = codec::bytes_text(&subscription(&client.names, &client.owned, client.generation as i32));
+                let spread = self.rng.below(900);
+                let body = json!({"groupId": GROUP, "memberId": client.id, "protocolType": "consumer",
+                    "sessionTimeoutMs": 10_000 + spread, "rebalanceTimeoutMs": 20_000,
+                    "protocols": [{"name": client.protocol, "metadata": metadata}]});
+                self.request(11, 9, with_instance(body))
+            }
+            Due::Sync => {
+                let share = json!({"memberId": client.id, "assignment": "AAAAAAABAAZvcmRlcnMAAAABAAAAAP////8="});
+                let body = json!({"groupId": GROUP, "memberId": client.id, "generationId": client.generation,
+                    "protocolType": "consumer", "protocolName": client.protocol, "assignments": [share]});
+                self.request(14, 5, with_instance(body))
+            }
+            Due::Heartbeat => {
+                let body = json!({"groupId": GROUP, "memberId": client.id, "generationId": client.generation});
+                self.request(12, 4, with_instance(body))
+            }
         }
     }
 
@@ -191,10 +244,9 @@ impl Consumer {
             true => "AQI=".to_owned(),
             false => codec::bytes_text(&subscription(&names, &owned, known.generation as i32)),
         };
-        let mut protocols = vec![json!({"name": "range", "metadata": metadata})];
-        if self.rng.percent(20) {
-            protocols.push(json!({"name": "rr", "metadata": metadata}));
-        }
+        let offered = self.rng.weighted(&[(16, &["range"][..]), (3, &["range", "rr"]), (3, &["rr", "range"])]);
+        let protocol = |name: &&str| json!({"name": name, "metadata": metadata});
+        let protocols: Vec<Value> = offered.iter().map(protocol).collect();
         let spread = self.rng.below(900);
         let mut body = json!({"groupId": GROUP, "memberId": id, "protocolType": "consumer",
             "sessionTimeoutMs": 10_000 + spread, "rebalanceTimeoutMs": 20_000, "protocols": protocols});
@@ -212,7 +264,8 @@ impl Consumer {
             false => vec![],
         };
         let mut body = json!({"groupId": GROUP, "memberId": client.id, "generationId": generation,
-            "protocolType": "consumer", "protocolName": "range", "assignments": shares});
+            "protocolType": "consumer", "protocolName": self.rng.weighted(&[(8, &client.protocol[..]), (1, "range")]),
+            "assignments": shares});
         if client.instance.is_some() {
             body["groupInstanceId"] = json!(client.instance);
         }
@@ -340,8 +393,15 @@ impl Consumer {
                 if matches!(code, Some(0 | 79)) && !id.is_empty() {
                     let generation = response["generationId"].as_i64().unwrap_or(-1);
                     let instance = body["groupInstanceId"].as_str().map(str::to_owned);
+                    let known = self.classic.iter().find(|client| client.id == id);
+                    let owned = known.map(|client| client.owned.clone()).unwrap_or_default();
+                    let protocol = response["protocolName"].as_str().filter(|name| !name.is_empty());
+                    let protocol = protocol.unwrap_or("range").to_owned();
+                    let due = if code == Some(0) { Due::Sync } else { Due::Join };
+                    let metadata = body["protocols"][0]["metadata"].as_str().unwrap_or_default();
+                    let names = names_in(&codec::bytes_of(metadata).unwrap_or_default());
                     self.classic.retain(|client| client.id != id);
-                    self.classic.push(ClassicClient { id, generation, instance });
+                    self.classic.push(ClassicClient { id, generation, instance, protocol, names, owned, due });
                     if self.classic.len() > 5 {
                         self.classic.remove(0);
                     }
@@ -349,6 +409,23 @@ impl Consumer {
                     self.classic.retain(|client| body["memberId"] != client.id.as_str());
                 }
             }
+            Some(12 | 14) => self.learn_of_rebalance(request, response),
+            _ => {}
+        }
+    }
+
+    /// The answer to a sync or a heartbeat of the classic protocol.
+    fn learn_of_rebalance(&mut self, request: &Value, response: &Value) {
+        let id = &request["body"]["memberId"];
+        let Some(client) = self.classic.iter_mut().find(|client| *id == client.id.as_str()) else { return };
+        match response["errorCode"].as_i64() {
+            Some(0) if request["api"] == 14 => {
+                let assignment = response["assignment"].as_str().unwrap_or_default();
+                client.owned = orders_in(&codec::bytes_of(assignment).unwrap_or_default());
+                client.due = Due::Heartbeat;
+            }
+            Some(22 | 23 | 27) => client.due = Due::Join,
+            Some(25) if self.rng.percent(70) => self.classic.retain(|client| *id != client.id.as_str()),
             _ => {}
         }
     }
@@ -439,4 +516,25 @@ fn subscription(names: &[&str], owned: &[i32], generation: i32) -> Vec<u8> {
     bytes.extend(generation.to_be_bytes());
     bytes.extend((-1i16).to_be_bytes());
     bytes
+}
+
+/// Topics that a subscription of any version names.
+fn names_in(subscription: &[u8]) -> Vec<&'static str> {
+    let has = |name: &str| {
+        let written = [&(name.len() as i16).to_be_bytes()[..], name.as_bytes()].concat();
+        subscription.windows(written.len()).any(|window| window == written)
+    };
+    let names: Vec<&str> = NAMES.into_iter().filter(|name| has(name)).collect();
+    if names.is_empty() { vec!["orders"] } else { names }
+}
+
+/// Partitions of `orders` in an assignment of any version.
+fn orders_in(assignment: &[u8]) -> Vec<i32> {
+    let name = b"\0\x06orders";
+    let Some(at) = assignment.windows(name.len()).position(|window| window == name) else { return Vec::new() };
+    let mut numbers = assignment[at + name.len()..]
+        .chunks_exact(4)
+        .map(|four| i32::from_be_bytes([four[0], four[1], four[2], four[3]]));
+    let count = numbers.next().unwrap_or(0).max(0) as usize;
+    numbers.take(count).collect()
 }

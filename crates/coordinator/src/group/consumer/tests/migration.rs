@@ -101,6 +101,26 @@ fn g_13_the_generation_is_the_epoch_that_the_group_had_before_the_replacement() 
     assert_eq!((error(again.error_code), again.generation_id), (ErrorCode::None, 3));
 }
 
+/// As Kafka 4.4: the answer names the joiner's first protocol (C G-7) though the classic group that comes of it takes the one
+/// that most prefer (C B-13), so that the sync is refused. A client joins with the others' order or not at all.
+#[test]
+fn g_13_a_replacement_is_told_its_own_protocol_and_held_to_the_voted_one() {
+    let mut rig = Rig::new();
+    rig.ok(joins("c1").instance("i1"));
+    let offering = |instance: &str, names: [&str; 2]| {
+        let protocol =
+            |name: &str| JoinGroupRequestProtocol { name: text(name), metadata: subscription(&["orders"], &[]) };
+        join("").instance(instance).with(|request| request.protocols = names.map(protocol).into())
+    };
+    for instance in ["i2", "i3"] {
+        assert_eq!(rig.joined(offering(instance, ["rr", "range"])).protocol_name, Some(text("rr")));
+    }
+    let replacement = rig.joined(offering("i1", ["range", "rr"]));
+    assert_eq!((rig.is_classic(), replacement.protocol_name), (true, Some(text("range"))));
+    let synced = rig.sync(&replacement.member_id, replacement.generation_id, &[]);
+    assert_eq!(error(synced.error_code), ErrorCode::InconsistentGroupProtocol);
+}
+
 #[test]
 fn g_7_what_a_member_says_it_owns_counts_though_part_of_it_is_not_its_own() {
     let (mut rig, a) = Rig::mixed();
