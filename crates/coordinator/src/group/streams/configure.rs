@@ -292,11 +292,11 @@ impl<'a> Resolver<'a> {
             )));
         }
         for (name, topic) in &members.repartition {
-            if topic.partitions != 0 && topic.partitions != count {
+            let fixed = self.count(name);
+            if topic.partitions != 0 && fixed != count {
                 return Err(Mismatch::Status(format!(
-                    "Number of partitions [{}] of repartition topic [{name}] doesn't match number of partitions [{count}] of \
-                     the source topic.",
-                    topic.partitions
+                    "Number of partitions [{fixed}] of repartition topic [{name}] doesn't match number of partitions [{count}] of \
+                     the source topic."
                 )));
             }
             self.decided.insert(name, count);
@@ -307,7 +307,8 @@ impl<'a> Resolver<'a> {
     /// S 4.6.2: fixed counts of the whole topology rule, as in Kafka.
     fn count_among_repartition_topics(&self, members: &Copartitioned<'a>) -> Result<i32, Mismatch> {
         let counts: BTreeMap<_, _> = members.repartition.keys().map(|topic| (*topic, self.count(topic))).collect();
-        let mut fixed = self.repartition_sources().map(|topic| topic.partitions).filter(|partitions| *partitions != 0);
+        let fixed = self.repartition_sources().filter(|topic| topic.partitions != 0);
+        let mut fixed = fixed.map(|topic| self.count(&topic.name));
         match fixed.next() {
             None => Ok(counts.values().copied().max().unwrap_or(0)),
             Some(first) if fixed.all(|partitions| partitions == first) => Ok(first),
@@ -405,4 +406,64 @@ fn internal_topics(
 pub(super) fn required_topics<'a>(topology: &'a Topology, matches: &'a Matches) -> BTreeSet<&'a KStr> {
     let matched = topology.patterns().iter().filter_map(|pattern| matches.get(pattern)).flatten();
     topology.required().iter().chain(matched).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use wire::Uuid;
+    use wire::messages::streams_group_topology_value::StreamsGroupTopologyValue;
+
+    use super::*;
+    use crate::topics::TopicMetadata;
+
+    /// S 4.5.5, 4.6: a repartition topic that exists counts with the partitions that it has, whatever was declared.
+    #[test]
+    fn a_copartitioned_repartition_topic_that_exists_is_held_to_what_it_has() {
+        let names = |names: &[&str]| names.iter().map(|name| KStr::copy(name)).collect();
+        let fixed = |name: &str| TopicInfo { name: KStr::copy(name), partitions: 2, ..TopicInfo::default() };
+        let writer = Subtopology {
+            subtopology_id: "0".into(),
+            source_topics: names(&["in"]),
+            repartition_sink_topics: names(&["r", "s"]),
+            ..Subtopology::default()
+        };
+        // One copartitioned with a source topic of 2, one group of repartition topics only.
+        let with_source = CopartitionGroup {
+            source_topics: vec![0],
+            repartition_source_topics: vec![0],
+            ..CopartitionGroup::default()
+        };
+        let alone = CopartitionGroup { repartition_source_topics: vec![0, 1], ..CopartitionGroup::default() };
+        let cases = [
+            (&with_source, [2, 2], None),
+            (
+                &with_source,
+                [3, 2],
+                Some("Number of partitions [3] of repartition topic [r] doesn't match number of partitions [2]"),
+            ),
+            (&alone, [2, 2], None),
+            (&alone, [2, 3], Some("Following topics do not have the same number of partitions: [{r=2, s=3}]")),
+            (&alone, [3, 3], Some("Existing topic r has different number of partitions: expected 2, found 3")),
+        ];
+        for (group, [r, s], expected) in cases {
+            let reader = Subtopology {
+                subtopology_id: "1".into(),
+                source_topics: names(&["in"]),
+                repartition_source_topics: vec![fixed("r"), fixed("s")],
+                copartition_groups: vec![group.clone()],
+                ..Subtopology::default()
+            };
+            let value = StreamsGroupTopologyValue { epoch: 0, subtopologies: vec![writer.clone(), reader] };
+            let topology = Topology::from_record(&value);
+            let mut topics = TopicImage::default();
+            for (number, (name, partitions)) in [("in", 2), ("r", r), ("s", s)].into_iter().enumerate() {
+                let id = Uuid::from_u128(number as u128 + 1);
+                topics.insert(name.into(), TopicMetadata { id, partitions, rack: None });
+            }
+            let configured = configure(&topology, 0, &topics, &Matches::new()).expect("it is a valid topology");
+            let detail = configured.status.as_ref().map(|status| status.detail.as_str());
+            assert_eq!(detail.is_some(), expected.is_some(), "{detail:?}");
+            assert!(detail.unwrap_or_default().starts_with(expected.unwrap_or_default()), "{detail:?}");
+        }
+    }
 }

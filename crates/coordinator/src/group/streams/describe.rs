@@ -43,7 +43,7 @@ fn find<'a>(ctx: &Ctx<'a, '_>, group_id: &KStr) -> Result<&'a Group, Failure> {
         return Err(Failure::bare(ErrorCode::UnsupportedVersion));
     }
     if group_id.is_empty() {
-        return Err(Failure::new(ErrorCode::InvalidGroupId, "The group id must not be empty."));
+        return Err(Failure::bare(ErrorCode::InvalidGroupId));
     }
     match ctx.state.group(group_id) {
         None => Err(Failure::not_found(format!("Group {group_id} not found."))),

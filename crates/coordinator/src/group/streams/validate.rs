@@ -31,7 +31,7 @@ pub(crate) fn request(request: &StreamsGroupHeartbeatRequest, broker: &BrokerCon
     match request.member_epoch {
         0 => join(request)?,
         -2 if request.instance_id.is_none() => {
-            return Err(Failure::invalid("InstanceId can't be null when leaving the group temporarily."));
+            return Err(Failure::invalid("InstanceId can't be null."));
         }
         epoch if epoch < -2 => {
             return Err(Failure::invalid(format!("MemberEpoch is {epoch}, but must be greater than or equal to -2.")));
