@@ -93,8 +93,9 @@ fn purge(ctx: &mut Ctx<'_, '_>, first: bool) {
             // By now a topic of the same name may be there again.
             let by_name = first || ctx.env.topics.get(topic).is_none();
             for (&partition, slot) in state.offsets.slots(&group_id, topic) {
-                if slot.is_of(*id, by_name) && !is_full(ctx) {
-                    ctx.out.records.push(tombstone(&group_id, topic, partition));
+                if !is_full(ctx) {
+                    let tombstones = (0..slot.count_of(*id, by_name)).map(|_| tombstone(&group_id, topic, partition));
+                    ctx.out.records.extend(tombstones);
                 }
             }
         }
@@ -125,10 +126,10 @@ pub(crate) fn refused(soft: &mut ShardSoft, at: Moment, env: &Env<'_>) {
 }
 
 impl Slot {
-    /// Whether anything in it was committed for this incarnation of the topic. `by_name`: what is not known to be of
-    /// another one counts.
-    fn is_of(&self, id: Uuid, by_name: bool) -> bool {
+    /// How many commits in it, those of open transactions included, are for this incarnation of the topic; Kafka writes a
+    /// tombstone for each. `by_name`: what is not known to be of another one counts.
+    fn count_of(&self, id: Uuid, by_name: bool) -> usize {
         let pending = self.pending.iter().map(|(_, pending)| pending);
-        self.committed.iter().chain(pending).any(|c| c.topic_id == id || (by_name && c.topic_id.is_zero()))
+        self.committed.iter().chain(pending).filter(|c| c.topic_id == id || (by_name && c.topic_id.is_zero())).count()
     }
 }

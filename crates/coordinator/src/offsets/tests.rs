@@ -532,6 +532,19 @@ fn e_4_the_offsets_of_a_deleted_topic_go_with_it() {
 }
 
 #[test]
+fn e_4_a_deleted_topic_takes_open_transactions_along_with_a_tombstone_for_each_commit() {
+    let mut bench = bench();
+    commit_one(&mut bench, "g", "orders", 0, 5);
+    txn_commit(&mut bench, 5, txn_request("g", 7, 0, 9));
+    txn_commit(&mut bench, 5, txn_request("g", 8, 0, 9));
+    bench.records();
+    bench.delete_topic("orders");
+    assert_eq!(tombstones(&mut bench).len(), 3);
+    bench.ask(marker(7, true));
+    assert!(fetch_all(&mut bench, "g", false).is_empty());
+}
+
+#[test]
 fn e_4_a_refused_write_is_made_up_for() {
     let mut bench = bench();
     commit_one(&mut bench, "g", "users", 0, 5);
