@@ -9,11 +9,11 @@ use super::history::Family;
 /// A rule, and by what one sees that a step reached it, given the command and Kafka's answer.
 type Rule = (&'static str, fn(&Value, &Value) -> bool);
 
-/// Sections 1 to 9 of the specification of streams groups, but for S 1.3: what ends in an error without a text in Kafka is
-/// avoided (decision 11).
-const STREAMS: [Rule; 32] = [
+/// Sections 1 to 9 of the specification of streams groups.
+const STREAMS: [Rule; 50] = [
     ("S 1.1 illegal topic names", |c, a| failed(c, a, 88, 130)),
     ("S 1.2 an invalid request", |c, a| failed(c, a, 88, 42)),
+    ("S 1.3 what is an error without a text", |c, a| failed(c, a, 88, -1)),
     ("S 1.5 no such group", |c, a| failed(c, a, 88, 69)),
     ("S 1.6 a full group", |c, a| failed(c, a, 88, 81)),
     ("S 2.2 a join", |c, a| api(c, 88) && c["body"]["memberEpoch"] == 0 && a["response"]["errorCode"] == 0),
@@ -28,6 +28,8 @@ const STREAMS: [Rule; 32] = [
     ("S 2.7 shutdown of the application", |c, a| has_status(c, a, 4)),
     ("S 2.8 a fresh session after a restart", |c, a| c["op"] == "restart" && timer(a, "session-timeout-")),
     ("S 2.8 a rebalance timeout", |_, a| timer(a, "rebalance-timeout-")),
+    ("S 2.4.3 a static member is replaced", |c, a| api(c, 88) && removed(a, 19) && wrote(a, 19)),
+    ("S 2.6 the last member is gone", |_, a| removed(a, 19) && any_record(a, 20, untimed)),
     ("S 3.4 a group epoch", |_, a| wrote(a, 17)),
     ("S 3.6 an initial delay", |_, a| timer(a, "initial-rebalance-timeout-")),
     ("S 3.6 a target at its end", |c, a| c["op"] == "advance" && wrote(a, 20)),
@@ -36,20 +38,36 @@ const STREAMS: [Rule; 32] = [
     ("S 4.1 a topology", |_, a| wrote(a, 23)),
     ("S 4.4 missing source topics", |c, a| has_status(c, a, 1)),
     ("S 4.6 incorrectly partitioned topics", |c, a| has_status(c, a, 2)),
+    ("S 4.2 another topology", |c, a| message(c, a, "Topology updates are not supported yet")),
+    ("S 4.5.3 a loop", |c, a| message(c, a, "There may be loops")),
+    ("S 4.5.4 a repartition topic without a writer", |c, a| message(c, a, "never used as a sink topic")),
+    ("S 4.6.1 copartitioned topics", |c, a| status(c, a, "Following topics do not have the same number")),
+    ("S 4.6.3 a fixed count", |c, a| status(c, a, "Number of partitions [")),
+    ("S 4.7.1 no sources", |c, a| message(c, a, "No source topics found")),
+    ("S 4.7.3 a topic with another count", |c, a| status(c, a, "Existing topic ")),
     ("S 4.8 internal topics to make", |_, a| a["creatableTopics"].is_array()),
+    ("S 5.4 missing tags", |c, a| has_status(c, a, 6)),
     ("S 5 standbys", |_, a| any_record(a, 21, |value| !value["standbyTasks"].as_array().is_none_or(Vec::is_empty))),
     ("S 6.2 tasks to revoke", |_, a| any_record(a, 22, |value| value["state"] == 1)),
     ("S 6.2 tasks to wait for", |_, a| any_record(a, 22, |value| value["state"] == 2)),
     ("S 7 endpoints", |c, a| api(c, 88) && !list(&a["response"]["partitionsByUserEndpoint"]).is_empty()),
     ("S 9.1 describe", |c, _| api(c, 89)),
+    ("S 9.3 list", |c, a| api(c, 16) && !list(&a["response"]["groups"]).is_empty()),
+    ("S 9.4 expiry", |c, a| c["op"] == "advance" && removed(a, 17)),
+    ("S 9.5 a commit", |c, a| api(c, 8) && wrote(a, 1)),
+    ("S 9.5 a commit of another epoch", |c, a| partition_failed(c, a, 8, 113)),
+    ("S 9.5 a note that is too long", |c, a| partition_failed(c, a, 8, 12)),
+    ("S 9.5 a commit in a transaction", |c, a| api(c, 28) && wrote(a, 1)),
     ("S 9.4 delete", |c, a| api(c, 42) && a["response"]["results"][0]["errorCode"] == 0),
     ("S 9.6 group configs", |c, a| c["op"] == "groupConfig" && a["error"].is_null()),
+    ("S 9.6 group configs out of bounds", |c, a| c["op"] == "groupConfig" && a["error"]["code"] == 40),
 ];
 
-/// Sections 1 to 9 of the specification of classic groups.
-const CLASSIC: [Rule; 32] = [
+/// Sections 1 to 10 of the specification of classic groups and offsets.
+const CLASSIC: [Rule; 48] = [
     ("C J-1 no group id", |c, a| failed(c, a, 11, 24)),
     ("C J-2 a session timeout out of bounds", |c, a| failed(c, a, 11, 26)),
+    ("C J-6 a full group", |c, a| failed(c, a, 11, 81)),
     ("C J-7 inconsistent protocols", |c, a| failed(c, a, 11, 23)),
     ("C J-8 a member id is required", |c, a| failed(c, a, 11, 79)),
     ("C J-16 a join that waits", |c, a| api(c, 11) && !a["parked"].is_null()),
@@ -79,11 +97,28 @@ const CLASSIC: [Rule; 32] = [
     ("C D-1 describe", |c, a| api(c, 15) && a["response"]["groups"][0]["groupState"] == "Stable"),
     ("C D-6 delete", |c, a| api(c, 42) && a["response"]["results"][0]["errorCode"] == 0),
     ("C D-7 offsets to delete", |c, _| api(c, 47)),
+    ("C T-6 an empty group goes", |c, a| c["op"] == "advance" && removed(a, 2)),
+    ("C O-1 no such topic", |c, a| partition_failed(c, a, 8, 3)),
+    ("C O-1 no such topic id", |c, a| partition_failed(c, a, 8, 100)),
+    ("C O-2 no such group", |c, a| partition_failed(c, a, 8, 69)),
+    ("C O-3 another generation", |c, a| partition_failed(c, a, 8, 22)),
+    ("C O-3 a rebalance is going on", |c, a| partition_failed(c, a, 8, 27)),
+    ("C O-3 a fenced instance", |c, a| partition_failed(c, a, 8, 82)),
+    ("C O-8 a note that is too long", |c, a| partition_failed(c, a, 8, 12)),
+    ("C F-2 no such topic id", |c, a| fetch_failed(c, a, 100)),
+    ("C F-7 an open transaction", |c, a| fetch_failed(c, a, 88)),
+    ("C X-3 no such group", |c, a| partition_failed(c, a, 28, 69)),
+    ("C X-4 a commit in a transaction", |c, a| api(c, 28) && wrote(a, 1)),
+    ("C X-7 a transaction ends", |c, a| {
+        c["op"] == "txnMarker" && c["commit"] == true && !list(&a["records"]).is_empty()
+    }),
+    ("C E-1 offsets expire", |c, a| c["op"] == "advance" && removed(a, 1)),
+    ("C E-4 a topic is deleted", |c, a| c["op"] == "topics" && removed(a, 1)),
     ("C T-5 open requests at the unload", |_, a| completed(a, 16)),
 ];
 
-/// Sections 11 and 12: consumer groups, and with `MIGRATION` the way between the protocols.
-const CONSUMER: [Rule; 14] = [
+/// Sections 10 to 12: consumer groups and their offsets, and with `MIGRATION` the way between the protocols.
+const CONSUMER: [Rule; 25] = [
     ("C K-5 an invalid request", |c, a| failed(c, a, 68, 42)),
     ("C K-5 an unknown assignor", |c, a| failed(c, a, 68, 112)),
     ("C K-8 no such group", |c, a| failed(c, a, 68, 69)),
@@ -97,6 +132,19 @@ const CONSUMER: [Rule; 14] = [
     ("C K-25 partitions to wait for", |_, a| any_record(a, 8, |value| value["state"] == 2)),
     ("C K-27 a timeout that removes", |c, a| c["op"] == "advance" && removed(a, 5)),
     ("C K-33 an invalid expression", |c, a| failed(c, a, 68, 128)),
+    ("C O-6 a commit", |c, a| api(c, 8) && wrote(a, 1)),
+    ("C O-6 an unknown member", |c, a| partition_failed(c, a, 8, 25)),
+    ("C O-6 an old version", |c, a| partition_failed(c, a, 8, 35)),
+    ("C O-7 another epoch", |c, a| partition_failed(c, a, 8, 113)),
+    ("C O-8 a note that is too long", |c, a| partition_failed(c, a, 8, 12)),
+    ("C X-5 a commit in a transaction", |c, a| api(c, 28) && wrote(a, 1)),
+    ("C X-5 another epoch", |c, a| partition_failed(c, a, 28, 113) || partition_failed(c, a, 28, 22)),
+    ("C F-5 a fetch that is refused", |c, a| {
+        api(c, 9) && [25, 113].map(Value::from).contains(&a["response"]["groups"][0]["errorCode"])
+    }),
+    ("C E-1 offsets expire", |c, a| c["op"] == "advance" && removed(a, 1)),
+    ("C E-3 an empty group goes", |c, a| c["op"] == "advance" && removed(a, 3)),
+    ("C E-4 a topic is deleted", |c, a| c["op"] == "topics" && removed(a, 1)),
     ("C K-35 an expression is resolved", |_, a| wrote(a, 16)),
 ];
 
@@ -203,6 +251,31 @@ fn completed(answer: &Value, code: i64) -> bool {
 
 fn has_status(command: &Value, answer: &Value, code: i64) -> bool {
     api(command, 88) && list(&answer["response"]["status"]).iter().any(|status| status["statusCode"] == code)
+}
+
+fn message(command: &Value, answer: &Value, part: &str) -> bool {
+    api(command, 88) && answer["response"]["errorMessage"].as_str().is_some_and(|text| text.contains(part))
+}
+
+fn status(command: &Value, answer: &Value, start: &str) -> bool {
+    let mut details = list(&answer["response"]["status"]).iter().filter_map(|status| status["statusDetail"].as_str());
+    api(command, 88) && details.any(|detail| detail.starts_with(start))
+}
+
+fn partition_failed(command: &Value, answer: &Value, of: i64, code: i64) -> bool {
+    let mut partitions = list(&answer["response"]["topics"]).iter().flat_map(|topic| list(&topic["partitions"]));
+    api(command, of) && partitions.any(|partition| partition["errorCode"] == code)
+}
+
+fn fetch_failed(command: &Value, answer: &Value, code: i64) -> bool {
+    let topics = list(&answer["response"]["groups"]).iter().flat_map(|group| list(&group["topics"]));
+    let mut partitions = topics.flat_map(|topic| list(&topic["partitions"]));
+    api(command, 9) && partitions.any(|partition| partition["errorCode"] == code)
+}
+
+/// A target that no assignment interval counts from.
+fn untimed(target: &Value) -> bool {
+    target["assignmentTimestamp"].as_i64().unwrap_or(0) == 0
 }
 
 /// A heartbeat with an epoch below that of its answer.

@@ -75,6 +75,9 @@ impl Duel<'_> {
         while let Some(command) = history.next() {
             let line = command.to_string();
             let kafka = self.kafka.ask(&line)?;
+            if kafka.get("fault").is_some() && !report.lines.is_empty() {
+                return Err(format!("{} of {line}", kafka["fault"]));
+            }
             ours.follow(&command, &kafka)?;
             targets.expect(&kafka);
             report.coverage.note(&command, &kafka);
@@ -87,7 +90,7 @@ impl Duel<'_> {
             housemates.follow(&command, &kafka);
             let timers_coincide = timers::coincide(&timers, &kafka["now"]);
             timers.clone_from(&kafka["timers"]);
-            let mut parts = false;
+            let (mut parts, mut ends) = (false, false);
             let broken = targets.done().into_iter().map(Difference::of_law);
             for found in compare::answers(&kafka, &answer).into_iter().chain(broken) {
                 let step = Step {
@@ -104,8 +107,16 @@ impl Duel<'_> {
                         parts = true;
                         report.parted.push(why);
                     }
+                    Verdict::Ends(why) => {
+                        ends = true;
+                        report.parted.push(why);
+                    }
                     Verdict::Defect => report.defects.push(found),
                 }
+            }
+            if ends {
+                report.defects.clear();
+                break;
             }
             if parts {
                 // What parted them explains the other differences of this step.

@@ -13,6 +13,8 @@ pub enum Verdict {
     Tolerated(&'static str),
     /// Wanted or open to choice, and the two coordinators are in different states from here on.
     Parts(&'static str),
+    /// As `Parts`, and they cannot be brought together again, since one has drawn more member ids than the other.
+    Ends(&'static str),
 }
 
 /// A command, and what both coordinators answered.
@@ -41,6 +43,12 @@ pub fn judge(found: &Difference, step: &Step<'_>, ours: &mut Session) -> Verdict
 
 fn judge_alone(found: &Difference, step: &Step<'_>, ours: &mut Session) -> Verdict {
     let Step { command, kafka, .. } = *step;
+    let [theirs, mine] = [kafka, step.ours].map(|answer| answer["response"]["errorCode"].as_i64());
+    if command["api"] == 11 && (theirs == Some(81)) != (mine == Some(81)) {
+        return Verdict::Ends(
+            "decision 23: in a full group existing members keep their place, static ones that come back, too",
+        );
+    }
     if found.at.starts_with("timers.sync-") && found.ours.is_null() && is_replacement(command, kafka) {
         return Verdict::Parts("decision 22: a replaced member that has not synced causes no rebalance");
     }
@@ -80,7 +88,13 @@ fn judge_alone(found: &Difference, step: &Step<'_>, ours: &mut Session) -> Verdi
     if let Some(why) = judge_consumer(found, command) {
         return Verdict::Parts(why);
     }
-    if command["api"] == 88 && kafka["response"]["errorCode"] == -1 {
+    if command["api"] == 88 && theirs == Some(42) && matches!(mine, Some(131)) && refuses_topology(kafka) {
+        return Verdict::Tolerated("decisions 2 and 3: another topology is refused with an error of its own");
+    }
+    if command["api"] == 88 && theirs == Some(0) && mine == Some(132) {
+        return Verdict::Parts("decision 4: a join with an older topology is refused");
+    }
+    if command["api"] == 88 && theirs == Some(-1) && mine == Some(0) {
         return Verdict::Parts("decision 11: endpoints while the topology is unresolved");
     }
     if found.at == "response.endpointInformationEpoch" {
@@ -110,10 +124,23 @@ fn judge_alone(found: &Difference, step: &Step<'_>, ours: &mut Session) -> Verdi
 /// What makes the two different though no answer has shown it yet.
 pub fn parts_unseen(command: &Value, kafka: &Value, ours: &mut Session) -> Option<&'static str> {
     let group_id = command["body"]["groupId"].as_str().unwrap_or_default();
+    let commits = command["api"] == 8 || command["api"] == 28;
+    if commits && is_too_long(kafka) && !ours.has_group(group_id) {
+        return Some("a commit of which nothing is stored makes a group in Kafka, in memory only; here it makes none");
+    }
     let fails = command["api"] == 11 && kafka["response"]["errorCode"].as_i64().unwrap_or(0) != 0;
     (fails && ours.is_empty_of_another_kind(group_id)).then_some(
         "a classic join that fails makes Kafka forget an empty group of another kind, in memory only; here it stays",
     )
+}
+
+/// The text with some offset is longer than allowed (C O-8).
+fn is_too_long(kafka: &Value) -> bool {
+    let mut topics = kafka["response"]["topics"].as_array().into_iter().flatten();
+    topics.any(|topic| {
+        let mut partitions = topic["partitions"].as_array().into_iter().flatten();
+        partitions.any(|partition| partition["errorCode"] == 12)
+    })
 }
 
 /// Free choices in consumer groups, and corners of the change between classic and consumer groups.
@@ -124,6 +151,12 @@ fn judge_consumer(found: &Difference, command: &Value) -> Option<&'static str> {
         );
     }
     None
+}
+
+/// Kafka has no updates of the topology.
+fn refuses_topology(kafka: &Value) -> bool {
+    let message = kafka["response"]["errorMessage"].as_str();
+    message.is_some_and(|message| message.starts_with("Topology updates are not supported yet"))
 }
 
 /// A streams member waits for tasks here that it has in Kafka.

@@ -92,6 +92,10 @@ impl Session {
         group.is_some_and(|group_id| matches!(state.group(group_id), Some(Group::Classic(_))))
     }
 
+    pub fn has_group(&self, group_id: &str) -> bool {
+        self.bench.shard().state().group(group_id).is_some()
+    }
+
     /// Whether this is a group of another than the classic protocol, and nobody is in it.
     pub fn is_empty_of_another_kind(&mut self, group_id: &str) -> bool {
         let is_other = match self.bench.shard().state().group(group_id) {
@@ -353,8 +357,8 @@ impl Session {
             None => self.bench.log().entries(),
         };
         let entries = if compacted { log::compacted(entries) } else { entries.to_vec() };
-        if let Some(followed) = &mut self.followed {
-            followed.log.clone_from(&entries);
+        // The log stays as it is; compaction is only how it is read.
+        if let Some(followed) = &self.followed {
             given::set_topics_are_new(followed.topics_are_new);
         }
         self.shown = entries.len();

@@ -4,13 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
+use super::topics::Topics;
 use crate::oracle::duel::History;
 use crate::rng::Rng;
 
 const GROUPS: [&str; 2] = ["ga", "gb"];
 const INSTANCES: [&str; 3] = ["i1", "i2", ""];
-const TOPICS: [(&str, &str, u32); 2] =
-    [("orders", "AAAAAAAAAAAAAAAAAAAAAQ", 2), ("users", "AAAAAAAAAAAAAAAAAAAAAg", 1)];
+/// Topics with how many partitions are named.
+const TOPICS: [(&str, u32); 2] = [("orders", 2), ("users", 1)];
 
 /// Subscriptions to orders, to both topics, and one that cannot be read.
 const METADATA: [&str; 3] = ["AAAAAAABAAZvcmRlcnP/////", "AAAAAAACAAZvcmRlcnMABXVzZXJz/////w==", "AQI="];
@@ -34,6 +35,7 @@ struct GroupModel {
 pub struct Classic {
     rng: Rng,
     groups: BTreeMap<&'static str, GroupModel>,
+    topics: Topics,
     steps: usize,
     started: usize,
     /// Half of its steps are what a well-behaved client would do, so that groups settle.
@@ -46,9 +48,12 @@ impl Classic {
     pub fn new(seed: u64, steps: usize) -> Classic {
         let mut rng = Rng::new(seed);
         let calm = rng.percent(50);
+        let mut topics = Topics::new(&TOPICS.map(|(name, _)| name));
+        TOPICS.iter().for_each(|(name, partitions)| topics.put(name, *partitions as i32));
         Classic {
             rng,
             calm,
+            topics,
             groups: GROUPS.iter().map(|name| (*name, GroupModel::default())).collect(),
             steps,
             started: 0,
@@ -221,7 +226,7 @@ impl Classic {
 
     fn partitions(&mut self, partition: impl Fn(&mut Rng, u64) -> Value) -> Vec<(Value, Vec<Value>)> {
         let mut topics = Vec::new();
-        for (name, _, count) in TOPICS {
+        for (name, count) in TOPICS {
             if self.rng.percent(60) {
                 let some = (0..u64::from(count) + u64::from(self.rng.percent(5))).map(|p| partition(&mut self.rng, p));
                 topics.push((json!(name), some.collect()));
@@ -237,14 +242,20 @@ impl Classic {
     fn commit(&mut self, transactional: bool) -> Value {
         let group = self.group();
         let version = match transactional {
-            true => self.rng.weighted(&[(1, 2), (3, 3), (3, 5)]),
-            false => self.rng.weighted(&[(1, 2), (1, 6), (2, 7), (2, 8), (5, 9)]),
+            true => self.rng.weighted(&[(1, 2), (3, 3), (3, 5), (2, 6)]),
+            false => self.rng.weighted(&[(1, 2), (1, 6), (2, 7), (2, 8), (4, 9), (2, 10)]),
         };
         let member = if self.rng.percent(30) { String::new() } else { self.some_id(group) };
         let generation = if member.is_empty() { -1 } else { self.generation(group) };
         let with_epoch = if transactional { version >= 2 } else { version >= 6 };
         let topics = self.partitions(|rng, partition| {
-            let metadata = rng.weighted(&[(8, json!("")), (4, json!("note")), (1, Value::Null)]);
+            let metadata = rng.weighted(&[
+                (16, json!("")),
+                (8, json!("note")),
+                (2, Value::Null),
+                (1, json!("0123456789")),
+                (1, json!("0123456789a")),
+            ]);
             let offset = rng.below(1_000);
             let mut partition =
                 json!({"partitionIndex": partition, "committedOffset": offset, "committedMetadata": metadata});
@@ -253,8 +264,14 @@ impl Classic {
             }
             partition
         });
-        let topics: Vec<Value> =
-            topics.into_iter().map(|(name, partitions)| json!({"name": name, "partitions": partitions})).collect();
+        let by_id = if transactional { version >= 6 } else { version >= 10 };
+        let topics: Vec<Value> = topics
+            .into_iter()
+            .map(|(name, partitions)| match by_id {
+                true => json!({"topicId": self.topics.id(&name), "partitions": partitions}),
+                false => json!({"name": name, "partitions": partitions}),
+            })
+            .collect();
         let mut body = json!({"groupId": group, "topics": topics});
         if transactional {
             body["transactionalId"] = json!("tx");
@@ -263,8 +280,7 @@ impl Classic {
         }
         if !transactional || version >= 3 {
             body["memberId"] = json!(member);
-            let key = if transactional { "generationId" } else { "generationIdOrMemberEpoch" };
-            body[key] = generation.into();
+            body["generationIdOrMemberEpoch"] = generation.into();
             if transactional || version >= 7 {
                 body["groupInstanceId"] = self.instance_of(group, &member);
             }
@@ -276,11 +292,16 @@ impl Classic {
     }
 
     fn fetch(&mut self) -> Value {
-        let version = self.rng.weighted(&[(1, 1), (1, 5), (1, 7), (3, 8), (3, 9)]);
+        let version = self.rng.weighted(&[(1, 1), (1, 5), (1, 7), (3, 8), (3, 9), (3, 10)]);
         let group = self.group();
         let topics = self.partitions(|_, partition| json!(partition));
-        let topics: Vec<Value> =
-            topics.into_iter().map(|(name, indexes)| json!({"name": name, "partitionIndexes": indexes})).collect();
+        let topics: Vec<Value> = topics
+            .into_iter()
+            .map(|(name, indexes)| match version >= 10 {
+                true => json!({"topicId": self.topics.id(&name), "partitionIndexes": indexes}),
+                false => json!({"name": name, "partitionIndexes": indexes}),
+            })
+            .collect();
         let topics = if version >= 2 && self.rng.percent(40) { Value::Null } else { json!(topics) };
         let mut body = if version >= 8 {
             json!({"groups": [{"groupId": group, "topics": topics}]})
@@ -295,7 +316,8 @@ impl Classic {
 
     fn administer(&mut self) -> Value {
         let group = self.group();
-        match self.rng.below(12) {
+        match self.rng.below(13) {
+            12 => self.topics.change(&mut self.rng),
             0..4 => {
                 let version = self.rng.weighted(&[(1, 0), (1, 4), (1, 5), (4, 6)]);
                 self.request(15, version, json!({"groups": [group]}))
@@ -376,13 +398,12 @@ impl History for Classic {
                 let delay = self.rng.weighted(&[(4, 0), (1, 1_500), (1, 3_000)]);
                 json!({"op": "config", "broker": {
                     "group.initial.rebalance.delay.ms": delay,
+                    "group.max.size": self.rng.weighted(&[(11, 100), (1, 2)]),
+                    "offset.metadata.max.bytes": 10,
                     "offsets.retention.minutes": self.rng.weighted(&[(1, 10_080), (1, 1)]),
                 }})
             }
-            2 => {
-                let topic = |(name, id, partitions): (&str, &str, u32)| json!({"name": name, "id": id, "partitions": partitions});
-                json!({"op": "topics", "topics": TOPICS.map(topic)})
-            }
+            2 => self.topics.command(),
             _ if self.calm && self.rng.percent(50) => self.well_behaved(),
             _ => match self.rng.below(100) {
                 0..30 => self.join(),

@@ -59,6 +59,8 @@ pub struct Consumer {
     classic: Vec<ClassicClient>,
     /// Assignors that members ask for. With more than one, votes are often even, which is left to choice.
     assignors: &'static [&'static str],
+    /// Two names of the classic protocol in the order in which members prefer them. All the same one: a vote may be even else.
+    preferred: &'static [&'static str],
     topics: Topics,
     requests: u64,
     open: BTreeMap<String, Value>,
@@ -74,10 +76,12 @@ impl Consumer {
         let clients = MEMBERS.iter().map(&mut client).collect();
         let calm = rng.percent(50);
         let assignors = rng.weighted(&[(3, &["range"][..]), (3, &["uniform"]), (1, &["range", "uniform"])]);
+        let preferred = rng.weighted(&[(1, &["range", "rr"][..]), (1, &["rr", "range"])]);
         Consumer {
             rng,
             steps,
             assignors,
+            preferred,
             started: 0,
             with_classic,
             calm,
@@ -105,6 +109,8 @@ impl Consumer {
             "group.consumer.assignors": self.rng.weighted(&[(2, "range,uniform"), (1, "uniform,range")]),
             "group.consumer.migration.policy": policy,
             "group.initial.rebalance.delay.ms": self.rng.weighted(&[(3, 0), (1, 3_000)]),
+            "offset.metadata.max.bytes": 10,
+            "offsets.retention.minutes": self.rng.weighted(&[(1, 10_080), (1, 1)]),
             "group.consumer.max.size": self.rng.weighted(&[(1, 4), (3, 100)]),
             "group.consumer.assignment.interval.ms": self.rng.weighted(&[(3, 0), (1, 1_000), (1, 5_000)]),
         }})
@@ -131,7 +137,7 @@ impl Consumer {
                 body["subscribedTopicNames"] = json!(["orders"]);
             }
         } else {
-            if self.rng.percent(8) {
+            if self.rng.percent(if self.calm { 2 } else { 8 }) {
                 self.subscribe(&mut body, version);
             }
             match self.rng.below(if self.calm { 8 } else { 10 }) {
@@ -188,7 +194,7 @@ impl Consumer {
     }
 
     fn classic_member(&mut self) -> Value {
-        match self.rng.below(if self.calm { 60 } else { 25 }) {
+        match self.rng.below(if self.calm { 120 } else { 25 }) {
             20.. => self.as_told(),
             0..8 => self.join(),
             8..13 => self.sync(),
@@ -199,7 +205,12 @@ impl Consumer {
 
     /// The next step of a client that rejoins when it is asked to, with what it owns, and syncs what it joined.
     fn as_told(&mut self) -> Value {
-        let client = self.classic_client();
+        let mut client = self.classic_client();
+        // One that wants other topics rejoins unasked.
+        if self.rng.percent(3) {
+            client.due = Due::Join;
+            client.names = NAMES.into_iter().filter(|_| self.rng.percent(50)).collect();
+        }
         let with_instance = |mut body: Value| {
             if client.instance.is_some() {
                 body["groupInstanceId"] = json!(client.instance);
@@ -244,7 +255,7 @@ impl Consumer {
             true => "AQI=".to_owned(),
             false => codec::bytes_text(&subscription(&names, &owned, known.generation as i32)),
         };
-        let offered = self.rng.weighted(&[(16, &["range"][..]), (3, &["range", "rr"]), (3, &["rr", "range"])]);
+        let offered = self.rng.weighted(&[(16, &["range"][..]), (6, self.preferred)]);
         let protocol = |name: &&str| json!({"name": name, "metadata": metadata});
         let protocols: Vec<Value> = offered.iter().map(protocol).collect();
         let spread = self.rng.below(900);
@@ -306,23 +317,36 @@ impl Consumer {
 
     fn commit(&mut self) -> Value {
         let (member, epoch) = self.identity();
-        let version = self.rng.weighted(&[(1, 7), (2, 8), (4, 9)]);
+        let transactional = self.rng.percent(20);
+        let (api, version, first_by_id) = match transactional {
+            true => (28, self.rng.weighted(&[(2, 5), (1, 6)]), 6),
+            false => (8, self.rng.weighted(&[(1, 7), (2, 8), (4, 9), (1, 10)]), 10),
+        };
         let topic = self.rng.pick(&NAMES);
+        let note = self.rng.weighted(&[(12, "note"), (1, "a note too long")]);
         let partitions: Vec<Value> = (0..3)
             .filter(|_| self.rng.percent(50))
-            .map(|p| json!({"partitionIndex": p, "committedOffset": p + 5}))
+            .map(|p| json!({"partitionIndex": p, "committedOffset": p + 5, "committedMetadata": note}))
             .collect();
-        self.request(
-            8,
-            version,
-            json!({"groupId": GROUP, "memberId": member, "generationIdOrMemberEpoch": epoch,
-            "topics": [{"name": topic, "partitions": partitions}]}),
-        )
+        let topic = match version >= first_by_id {
+            true => json!({"topicId": self.topics.id(&json!(topic)), "partitions": partitions}),
+            false => json!({"name": topic, "partitions": partitions}),
+        };
+        let mut body =
+            json!({"groupId": GROUP, "memberId": member, "generationIdOrMemberEpoch": epoch, "topics": [topic]});
+        if transactional {
+            for (key, value) in
+                [("transactionalId", json!("tx")), ("producerId", json!(7)), ("producerEpoch", json!(0))]
+            {
+                body[key] = value;
+            }
+        }
+        self.request(api, version, body)
     }
 
     fn fetch(&mut self) -> Value {
         let (member, epoch) = self.identity();
-        let version = self.rng.weighted(&[(1, 8), (3, 9)]);
+        let version = self.rng.weighted(&[(1, 8), (3, 9), (1, 10)]);
         let mut group = json!({"groupId": GROUP, "topics": null});
         if version >= 9 && self.rng.percent(80) {
             group["memberEpoch"] = epoch.into();
@@ -350,8 +374,13 @@ impl Consumer {
                     (1, json!({"consumer.session.timeout.ms": "50000"})),
                     (1, json!({"consumer.heartbeat.interval.ms": "7000"})),
                     (1, json!({"consumer.assignment.interval.ms": "2000"})),
+                    (1, json!({"consumer.assignment.interval.ms": "15001"})),
                 ]);
                 json!({"op": "groupConfig", "group": GROUP, "configs": configs})
+            }
+            5 if self.rng.percent(50) => {
+                let commit = self.rng.percent(70);
+                json!({"op": "txnMarker", "producerId": 7, "producerEpoch": 0, "commit": commit})
             }
             5 => self.request(42, 2, json!({"groupsNames": [GROUP]})),
             6..8 => {
@@ -451,7 +480,16 @@ impl Consumer {
     }
 
     fn advance(&mut self) -> Value {
-        let ms = self.rng.weighted(&[(10, 0), (10, 500), (8, 1_500), (6, 4_999), (3, 9_000), (2, 20_000), (1, 46_000)]);
+        let ms = self.rng.weighted(&[
+            (10, 0),
+            (10, 500),
+            (8, 1_500),
+            (6, 4_999),
+            (3, 9_000),
+            (2, 20_000),
+            (1, 46_000),
+            (1, 600_000),
+        ]);
         json!({"op": "advance", "ms": ms})
     }
 }

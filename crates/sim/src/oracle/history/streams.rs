@@ -12,7 +12,9 @@ use crate::rng::Rng;
 
 const GROUP: &str = "app";
 const PROCESSES: [&str; 3] = ["p1", "p2", "p3"];
-const NAMES: [&str; 4] = ["in", "in2", "cl", "r"];
+const NAMES: [&str; 5] = ["in", "in2", "cl", "r", "r2"];
+/// Topologies that a group can have.
+const VARIANTS: u64 = 8;
 const LISTS: [&str; 3] = ["activeTasks", "standbyTasks", "warmupTasks"];
 
 /// What a client knows.
@@ -48,14 +50,20 @@ pub struct Streams {
 impl Streams {
     pub fn new(seed: u64, steps: usize) -> Streams {
         let mut rng = Rng::new(seed);
-        let variant = rng.below(4) as usize;
+        let variant = rng.weighted(&[(3, 0), (3, 1), (3, 2), (3, 3), (1, 4), (1, 5), (1, 6), (1, 7)]);
         let mut topics = Topics::new(&NAMES);
-        for (name, partitions) in NAMES.into_iter().zip([3, 2, if variant == 1 { 3 } else { 2 }, 3]) {
+        for (name, partitions) in NAMES.into_iter().zip([
+            3,
+            if variant == 4 { 3 } else { 2 },
+            if variant == 1 { 3 } else { 2 },
+            if variant == 5 { 2 } else { 3 },
+            3,
+        ]) {
             topics.put(name, partitions);
         }
         let endpoints = rng.percent(20);
         if !endpoints {
-            for (name, percent) in [("cl", 30), ("r", 50), ("in", 15)] {
+            for (name, percent) in [("cl", 30), ("r", 50), ("r2", 50), ("in", 15)] {
                 if rng.percent(percent) {
                     topics.remove(name);
                 }
@@ -82,6 +90,8 @@ impl Streams {
             "group.streams.num.standby.replicas": self.rng.weighted(&[(2, 0), (1, 1), (1, 2)]),
             "group.streams.num.warmup.replicas": 0,
             "group.streams.max.size": self.rng.weighted(&[(5, 100), (1, 3)]),
+            "offset.metadata.max.bytes": 10,
+            "offsets.retention.minutes": self.rng.weighted(&[(1, 10_080), (1, 1)]),
         }})
     }
 
@@ -149,15 +159,35 @@ impl Streams {
         self.heartbeat(id, 0, more)
     }
 
-    /// Makes one in twenty joins wrong.
+    /// Makes one in seven joins wrong.
     fn spoil(&mut self, join: &mut Value) {
-        match self.rng.below(120) {
+        let first = |join: &mut Value, field: &str, value: Value| {
+            if let Some(subtopology) = join["topology"]["subtopologies"].get_mut(0) {
+                subtopology[field] = value;
+            }
+        };
+        match self.rng.below(140) {
             0 => join["rebalanceTimeoutMs"] = json!(0),
             1 => join["processId"] = Value::Null,
             2 => join["topology"] = Value::Null,
             3 => join["activeTasks"] = Value::Null,
             4 => join["standbyTasks"] = json!([{"subtopologyId": "0", "partitions": [0]}]),
-            5 => join["topology"]["subtopologies"][0]["sourceTopics"] = json!(["in", "__consumer_offsets"]),
+            5 => first(join, "sourceTopics", json!(["in", "__consumer_offsets"])),
+            6 => first(join, "sourceTopics", json!(["a b", "c/d"])),
+            7 => join["rebalanceTimeoutMs"] = json!(-1),
+            8 => join["rackId"] = json!(""),
+            9 => join["instanceId"] = json!(""),
+            10 => join["memberId"] = json!(""),
+            11 => join["groupId"] = json!(""),
+            12 => first(join, "stateChangelogTopics", json!([{"name": "cl", "partitions": 3}])),
+            13 => join["topology"]["epoch"] = json!(-1),
+            14 => join["clientTags"] = json!([{"key": "zone", "value": "a"}, {"key": "zone", "value": "b"}]),
+            15 => join["warmupTasks"] = Value::Null,
+            // What a group does not start with, and cannot change to.
+            16 if self.clients.len() > 1 => join["topology"]["epoch"] = json!(2),
+            17 => join["topology"] = topology(self.rng.below(VARIANTS) as usize),
+            18 => first(join, "subtopologyId", json!("1")),
+            19..26 if self.clients.len() == 1 => join["topology"] = impossible(self.rng.below(3)),
             _ => {}
         }
     }
@@ -203,9 +233,41 @@ impl Streams {
             19 => more["clientTags"] = json!([{"key": "zone", "value": "c"}]),
             20 => more["instanceId"] = json!("i1"),
             21 => more["activeTasks"] = json!([]),
+            22 => self.spoil_beat(&mut epoch, &mut more),
             _ => {}
         }
         self.heartbeat(id, epoch, more)
+    }
+
+    /// Makes a heartbeat invalid by itself, or says something twice.
+    fn spoil_beat(&mut self, epoch: &mut i64, more: &mut Value) {
+        let twice = |entry: Value| json!([entry, entry]);
+        match self.rng.below(12) {
+            0 => *epoch = -3,
+            1 => *epoch = -2,
+            2 => more["topology"] = self.topology.clone(),
+            3 => more["taskOffsets"] = twice(json!({"subtopologyId": "0", "partition": 0, "offset": 4})),
+            4 => more["taskEndOffsets"] = json!([{"subtopologyId": "77", "partition": -1, "offset": 4}]),
+            5 => more["clientTags"] = twice(json!({"key": "zone", "value": "a"})),
+            6 => {
+                LISTS.iter().for_each(|list| more[*list] = json!([]));
+                more["activeTasks"] = twice(json!({"subtopologyId": "0", "partitions": [0]}));
+            }
+            7 => {
+                LISTS.iter().for_each(|list| more[*list] = json!([]));
+                more["standbyTasks"] = json!([{"subtopologyId": "0", "partitions": [-1]}]);
+            }
+            8 => more["memberId"] = json!(""),
+            9 => more["instanceId"] = json!(""),
+            10 => more["instanceId"] = json!("i99"),
+            _ => more["userEndpoint"] = json!({"host": "elsewhere", "port": 1}),
+        }
+        // Endpoints are for histories whose topics stay (decision 11).
+        if !self.endpoints
+            && let Some(more) = more.as_object_mut()
+        {
+            more.remove("userEndpoint");
+        }
     }
 
     fn leave(&mut self, id: &str, epoch: i64) -> Value {
@@ -280,50 +342,94 @@ impl Streams {
     }
 
     fn look(&mut self) -> Value {
-        match self.rng.below(8) {
+        match self.rng.below(11) {
             0..5 => self.request(89, 1, json!({"groupIds": [GROUP]})),
-            5 => self.request(89, 0, json!({"groupIds": ["nobody", GROUP]})),
+            5 => self.request(89, 0, json!({"groupIds": ["nobody", GROUP, ""]})),
             6 => self.request(15, 6, json!({"groups": [GROUP]})),
-            _ => self.request(16, 5, json!({"typesFilter": ["streams"]})),
+            7 => self.request(69, 1, json!({"groupIds": [GROUP]})),
+            8 => self.request(16, 5, json!({"typesFilter": ["Streams"]})),
+            _ => {
+                let states = ["Stable", " reconciling", "empty", "not_ready", "Assigning", "dead", "zz"];
+                let states = [self.rng.pick(&states), self.rng.pick(&states)];
+                self.request(16, 5, json!({"statesFilter": states}))
+            }
         }
     }
 
     fn offsets(&mut self) -> Value {
         let ids: Vec<String> = self.clients.keys().cloned().collect();
         let (id, epoch) = match ids.is_empty() || self.rng.percent(20) {
-            true => (String::new(), -1),
+            true => (self.rng.weighted(&[(4, ""), (1, "nobody")]).to_owned(), self.rng.weighted(&[(5, -1), (1, 3)])),
             false => {
                 let id = ids[self.rng.index(ids.len())].clone();
                 let epoch = self.clients[&id].epoch;
                 (id, self.rng.weighted(&[(6, epoch), (2, epoch - 1), (1, epoch + 1)]))
             }
         };
-        match self.rng.below(10) {
+        match self.rng.below(12) {
             0..6 => {
-                let partitions: Vec<Value> =
-                    (0..2).map(|p| json!({"partitionIndex": p, "committedOffset": 7 + p})).collect();
-                self.request(
-                    8,
-                    9,
-                    json!({"groupId": GROUP, "memberId": id, "generationIdOrMemberEpoch": epoch,
-                    "topics": [{"name": self.rng.clone().pick(&NAMES), "partitions": partitions}]}),
-                )
+                let version = self.rng.weighted(&[(1, 8), (8, 9)]);
+                let topics = self.committed();
+                let body =
+                    json!({"groupId": GROUP, "memberId": id, "generationIdOrMemberEpoch": epoch, "topics": topics});
+                self.request(8, version, body)
             }
             6..9 => {
                 let member = if id.is_empty() { Value::Null } else { json!(id) };
-                self.request(
-                    9,
-                    9,
-                    json!({"requireStable": true, "groups": [
-                    {"groupId": GROUP, "topics": null, "memberId": member, "memberEpoch": epoch}]}),
-                )
+                let stable = self.rng.percent(50);
+                let body = json!({"requireStable": stable, "groups": [
+                    {"groupId": GROUP, "topics": null, "memberId": member, "memberEpoch": epoch}]});
+                self.request(9, 9, body)
             }
-            _ => self.request(
-                47,
-                0,
-                json!({"groupId": GROUP, "topics": [
-                {"name": "in", "partitions": [{"partitionIndex": 0}]}]}),
-            ),
+            9 => {
+                let topic = self.rng.pick(&NAMES);
+                let body =
+                    json!({"groupId": GROUP, "topics": [{"name": topic, "partitions": [{"partitionIndex": 0}]}]});
+                self.request(47, 0, body)
+            }
+            10 => {
+                let topics = self.committed();
+                let body = json!({"transactionalId": "tx", "producerId": 7, "producerEpoch": 0, "groupId": GROUP,
+                    "memberId": id, "generationIdOrMemberEpoch": epoch, "topics": topics});
+                self.request(28, 5, body)
+            }
+            _ => {
+                let commit = self.rng.percent(70);
+                json!({"op": "txnMarker", "producerId": 7, "producerEpoch": 0, "commit": commit})
+            }
+        }
+    }
+
+    /// Offsets of two partitions of a topic.
+    fn committed(&mut self) -> Value {
+        let topic = self.rng.pick(&NAMES);
+        let note = self.rng.weighted(&[(8, "note"), (1, "a note too long")]);
+        let partitions =
+            [0, 1].map(|p| json!({"partitionIndex": p, "committedOffset": 7 + p, "committedMetadata": note}));
+        json!([{"name": topic, "partitions": partitions}])
+    }
+
+    /// Somebody with the classic or the consumer protocol.
+    fn stranger(&mut self) -> Value {
+        let member = self.rng.weighted(&[(2, ""), (1, "m1")]);
+        match self.rng.below(5) {
+            0 => {
+                let body = json!({"groupId": GROUP, "memberId": member, "protocolType": "consumer", "sessionTimeoutMs": 10_000,
+                    "rebalanceTimeoutMs": 20_000, "protocols": [{"name": "range", "metadata": "AAA="}]});
+                self.request(11, 9, body)
+            }
+            1 => self.request(12, 4, json!({"groupId": GROUP, "memberId": "m1", "generationId": 2})),
+            2 => self.request(13, 5, json!({"groupId": GROUP, "members": [{"memberId": "m1"}]})),
+            3 => {
+                let body = json!({"groupId": GROUP, "memberId": "m1", "generationId": 2, "protocolType": "consumer",
+                    "protocolName": "range"});
+                self.request(14, 5, body)
+            }
+            _ => {
+                let body = json!({"groupId": GROUP, "memberId": "k1", "memberEpoch": 0, "rebalanceTimeoutMs": 9_000,
+                    "topicPartitions": [], "subscribedTopicNames": ["in"]});
+                self.request(68, 1, body)
+            }
         }
     }
 
@@ -338,6 +444,12 @@ impl Streams {
                     (1, json!({"streams.rack.aware.assignment.tags": "zone"})),
                     (1, json!({"streams.heartbeat.interval.ms": "6000"})),
                     (1, json!({"streams.session.timeout.ms": "50000"})),
+                    (1, json!({"streams.initial.rebalance.delay.ms": "3000"})),
+                    (1, json!({"streams.assignment.interval.ms": "500"})),
+                    (1, json!({"streams.task.offset.interval.ms": "20000"})),
+                    (1, json!({"streams.session.timeout.ms": "44999"})),
+                    (1, json!({"streams.num.standby.replicas": "3"})),
+                    (1, json!({"streams.nothing": "1"})),
                 ]);
                 json!({"op": "groupConfig", "group": GROUP, "configs": configs})
             }
@@ -350,9 +462,16 @@ impl Streams {
     fn advance(&mut self) -> Value {
         let ms = match self.endpoints {
             true => self.rng.weighted(&[(1, 10), (1, 50), (1, 100), (1, 300)]),
-            false => {
-                self.rng.weighted(&[(5, 100), (5, 500), (5, 1_000), (8, 2_500), (3, 6_000), (2, 15_000), (1, 46_000)])
-            }
+            false => self.rng.weighted(&[
+                (5, 100),
+                (5, 500),
+                (5, 1_000),
+                (8, 2_500),
+                (3, 6_000),
+                (2, 15_000),
+                (1, 46_000),
+                (1, 600_000),
+            ]),
         };
         json!({"op": "advance", "ms": ms})
     }
@@ -369,7 +488,8 @@ impl History for Streams {
             1 => self.config(),
             2 => self.topics.command(),
             _ => match self.rng.below(100) {
-                0..70 => self.member(),
+                0..69 => self.member(),
+                69 => self.stranger(),
                 70..82 => self.advance(),
                 82..87 => self.look(),
                 87..92 => self.offsets(),
@@ -399,6 +519,21 @@ impl History for Streams {
     }
 }
 
+/// One that no topics make work.
+fn impossible(kind: u64) -> Value {
+    let subtopologies = match kind {
+        // Nobody writes to r.
+        0 => json!([{"subtopologyId": "0", "sourceTopics": ["in"], "repartitionSourceTopics": [{"name": "r"}]}]),
+        // Two that feed each other.
+        1 => {
+            json!([{"subtopologyId": "0", "repartitionSourceTopics": [{"name": "r"}], "repartitionSinkTopics": ["r2"]},
+            {"subtopologyId": "1", "repartitionSourceTopics": [{"name": "r2"}], "repartitionSinkTopics": ["r"]}])
+        }
+        _ => json!([{"subtopologyId": "0", "stateChangelogTopics": [{"name": "cl"}]}]),
+    };
+    json!({"epoch": 0, "subtopologies": subtopologies})
+}
+
 fn topology(variant: usize) -> Value {
     let subtopologies = match variant {
         0 => json!([{"subtopologyId": "0", "sourceTopics": ["in"]},
@@ -408,6 +543,16 @@ fn topology(variant: usize) -> Value {
             {"subtopologyId": "1", "repartitionSourceTopics": [{"name": "r"}],
                 "stateChangelogTopics": [{"name": "cl", "replicationFactor": 1}]}]),
         2 => json!([{"subtopologyId": "0", "sourceTopics": ["in", "in2"]}]),
+        4 => json!([{"subtopologyId": "0", "sourceTopics": ["in", "in2"],
+            "copartitionGroups": [{"sourceTopics": [0, 1]}]}]),
+        5 => json!([{"subtopologyId": "0", "sourceTopics": ["in"], "repartitionSinkTopics": ["r"]},
+            {"subtopologyId": "1", "sourceTopics": ["in2"], "repartitionSourceTopics": [{"name": "r", "partitions": 2}],
+                "copartitionGroups": [{"sourceTopics": [0], "repartitionSourceTopics": [0]}]}]),
+        6 => json!([{"subtopologyId": "0", "sourceTopics": ["in"], "repartitionSinkTopics": ["r"]},
+            {"subtopologyId": "1", "sourceTopics": ["in2"], "repartitionSinkTopics": ["r2"]},
+            {"subtopologyId": "2", "repartitionSourceTopics": [{"name": "r"}, {"name": "r2"}],
+                "copartitionGroups": [{"repartitionSourceTopics": [0, 1]}]}]),
+        7 => json!([]),
         _ => json!([{"subtopologyId": "0", "sourceTopics": ["in2"], "stateChangelogTopics": [{"name": "cl"}]}]),
     };
     json!({"epoch": 0, "subtopologies": subtopologies})

@@ -43,6 +43,12 @@ impl Topics {
         self.present.get(name).map_or(0, |(_, partitions)| *partitions)
     }
 
+    /// The id of a topic; some other one if there is no such topic.
+    pub fn id(&self, name: &Value) -> String {
+        let known = name.as_str().and_then(|name| self.present.get(name));
+        id_text(known.map_or(200, |(id, _)| *id))
+    }
+
     /// The command that makes these the topics.
     pub fn command(&self) -> Value {
         let topics = self
