@@ -53,7 +53,7 @@ fn judge_alone(found: &Difference, step: &Step<'_>, ours: &mut Session) -> Verdi
         return Verdict::Parts("decision 22: a replaced member that has not synced causes no rebalance");
     }
     if let Some(timer) = found.at.strip_prefix("timers.") {
-        return judge_timer(timer, found, ours);
+        return judge_timer(timer, found, step, ours);
     }
     if found.at == "completed" {
         let refused = command["api"] == 68 && kafka["response"]["errorCode"] != 0 && found.ours.is_null();
@@ -185,7 +185,7 @@ fn is_unloaded(member_id: &Value, kafka: &Value) -> bool {
 }
 
 /// Kafka leaves timers of members behind that are gone; they fire without effect.
-fn judge_timer(timer: &str, found: &Difference, ours: &mut Session) -> Verdict {
+fn judge_timer(timer: &str, found: &Difference, step: &Step<'_>, ours: &mut Session) -> Verdict {
     let of_members = ["heartbeat-", "session-timeout-", "rebalance-timeout-", "join-", "sync-"];
     if of_members.iter().any(|kind| timer.starts_with(kind)) && found.ours.is_null() && !ours.knows_member_of(timer) {
         return Verdict::Tolerated("timers of members that are gone are cancelled");
@@ -199,6 +199,10 @@ fn judge_timer(timer: &str, found: &Difference, ours: &mut Session) -> Verdict {
     if ["sync-", "join-"].iter().any(|kind| timer.starts_with(kind)) && found.ours.is_null() {
         return match ours.is_classic_timer(timer) {
             true => Verdict::Tolerated("timers of classic members that Kafka leaves behind find no consumer group"),
+            false if is_upgrade(step.kafka) => Verdict::Parts(
+                "timers of classic members from before a downgrade find the members again in Kafka after an upgrade",
+            ),
+            false if ours.speaks_classic(timer) => Verdict::Defect,
             false => Verdict::Parts(
                 "a member that goes on with the consumer protocol is removed by Kafka when it does not sync in the classic one",
             ),
@@ -210,6 +214,12 @@ fn judge_timer(timer: &str, found: &Difference, ours: &mut Session) -> Verdict {
         );
     }
     Verdict::Defect
+}
+
+/// A classic group became another one.
+fn is_upgrade(kafka: &Value) -> bool {
+    let mut records = kafka["records"].as_array().into_iter().flatten();
+    records.any(|record| record["type"] == 2 && record["value"].is_null())
 }
 
 /// Answers of ours to requests that Kafka never answers.

@@ -19,6 +19,8 @@ use super::schema::Schemas;
 use super::{broker, codec, compare, log, settings, timers};
 
 const START_MS: u64 = 1_000_000;
+/// In the answer to ConsumerGroupDescribe (C K-41).
+const CLASSIC_MEMBER: i8 = 0;
 
 pub struct Session {
     schemas: Arc<Schemas>,
@@ -81,6 +83,21 @@ impl Session {
         groups.into_iter().any(|group_id| {
             let Some((_, member)) = timer.split_once(&format!("-{group_id}-")) else { return false };
             self.members(&group_id).iter().any(|id| *id == *member)
+        })
+    }
+
+    /// Whether the member of a consumer group that a timer is named after speaks the classic protocol.
+    pub fn speaks_classic(&mut self, timer: &str) -> bool {
+        let groups = self.bench.shard().state().group_ids();
+        groups.into_iter().any(|group_id| {
+            let Some((_, member)) = timer.split_once(&format!("-{group_id}-")) else { return false };
+            let caller = coordinator::testing::caller(1);
+            match self.bench.call(Command::ConsumerGroupDescribe { caller, group_id }) {
+                Some(Reply::ConsumerGroupDescribe(group)) => {
+                    group.members.iter().any(|each| each.member_id == *member && each.member_type == CLASSIC_MEMBER)
+                }
+                _ => false,
+            }
         })
     }
 
