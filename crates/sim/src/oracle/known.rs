@@ -85,7 +85,7 @@ fn judge_alone(found: &Difference, step: &Step<'_>, ours: &mut Session) -> Verdi
     {
         return Verdict::Parts("a member that joins for nothing makes Kafka take all members to subscribe alike");
     }
-    if let Some(why) = judge_consumer(found, command) {
+    if let Some(why) = judge_consumer(found, command, kafka) {
         return Verdict::Parts(why);
     }
     if command["api"] == 88 && theirs == Some(42) && matches!(mine, Some(131)) && refuses_topology(kafka) {
@@ -144,7 +144,11 @@ fn is_too_long(kafka: &Value) -> bool {
 }
 
 /// Free choices in consumer groups, and corners of the change between classic and consumer groups.
-fn judge_consumer(found: &Difference, command: &Value) -> Option<&'static str> {
+fn judge_consumer(found: &Difference, command: &Value, kafka: &Value) -> Option<&'static str> {
+    let holds_back = found.at.ends_with(".partitionsPendingRevocation") && is_empty(&found.kafka);
+    if command["api"] == 68 && holds_back && is_upgrade(kafka) {
+        return Some("an upgrade holds back what members by their last join still run and nobody is assigned");
+    }
     if command["api"] == 11 && found.at == "response.generationId" && found.kafka == 0 {
         return Some(
             "open: a classic join that takes over the last consumer member converts the group before it gets a target",
@@ -167,6 +171,10 @@ fn waits_only_here(step: &Step<'_>) -> bool {
     };
     // One that has waited before writes nothing.
     state(step.kafka).is_some() && matches!(state(step.ours), None | Some(3))
+}
+
+fn is_empty(list: &Value) -> bool {
+    list.as_array().is_some_and(Vec::is_empty)
 }
 
 /// Whether a static member came back and was answered at once.

@@ -1,9 +1,16 @@
 //! A classic group becomes a consumer group because a member of the consumer protocol joins (C 12.2).
+//!
+//! In one point not as in Kafka, which converts the last assignment and nothing else: a cooperative member may still run what
+//! the leader took from it. By the subscription of its last join it does, so nobody else gets that before the member has
+//! joined again without it.
 
-use wire::{ErrorCode, KStr};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+
+use wire::{ErrorCode, KStr, Uuid};
 
 use super::fault::Fault;
-use super::member::{Classic, Has, Holdings, Wants};
+use super::member::{Classic, Has, Holdings, Progress, Wants};
 use super::{Group, embedded, records, timers};
 use crate::assign::PartitionSet;
 use crate::config::MigrationPolicy;
@@ -30,10 +37,9 @@ pub(super) fn convert(ctx: &Ctx<'_, '_>, group_id: &KStr, records: &mut Vec<Reco
     };
     let mut members = Vec::new();
     for member in &old.members {
-        let (wants, assigned) = converted(ctx, member, protocol).map_err(|why| refused(group_id, why))?;
-        members.push((&member.member_id, wants, assigned));
+        members.push(converted(ctx, member, protocol).map_err(|why| refused(group_id, why))?);
     }
-    let names = members.iter().flat_map(|(_, wants, _)| &wants.names).collect();
+    let names = members.iter().flat_map(|member| &member.wants.names).collect();
     let hash = super::metadata_hash(names, ctx.env.topics);
     let mut made = Vec::new();
     write(group_id, old.generation, hash, &members, &mut made);
@@ -74,12 +80,18 @@ fn check(ctx: &Ctx<'_, '_>, group_id: &KStr, old: &Snapshot) -> Result<(), Fault
     Err(refused(group_id, why))
 }
 
-/// What a classic member wants and has; what it has is its last assignment.
-fn converted(
-    ctx: &Ctx<'_, '_>,
-    member: &ClassicMember,
-    protocol: &KStr,
-) -> Result<(Wants, PartitionSet), &'static str> {
+/// What a classic member wants and has.
+struct Converted<'a> {
+    id: &'a KStr,
+    wants: Wants,
+    /// Its last assignment.
+    assigned: PartitionSet,
+    /// What it ran when it joined last, in the generation before; -1 if it did not say which.
+    owned: PartitionSet,
+    owned_in: i32,
+}
+
+fn converted<'a>(ctx: &Ctx<'_, '_>, member: &'a ClassicMember, protocol: &KStr) -> Result<Converted<'a>, &'static str> {
     const MALFORMED: &str = "the embedded consumer protocol is malformed";
     let assignment = embedded::assignment(&member.assignment).ok_or(MALFORMED)?;
     if assignment.user_data.is_some_and(|data| !data.is_empty()) {
@@ -90,6 +102,8 @@ fn converted(
     let subscription = metadata.and_then(embedded::subscription).ok_or(MALFORMED)?;
     let topics = assignment.assigned_partitions.iter().map(|topic| (&topic.topic, &topic.partitions[..]));
     let assigned = embedded::by_id(topics, ctx.env.topics);
+    let topics = subscription.owned_partitions.iter().map(|topic| (&topic.topic, &topic.partitions[..]));
+    let owned = embedded::by_id(topics, ctx.env.topics);
     let wants = Wants {
         instance_id: member.instance_id.clone(),
         rack_id: subscription.rack_id,
@@ -101,32 +115,50 @@ fn converted(
         assignor: None,
         classic: Some(Classic { session_timeout_ms: member.session_timeout_ms, protocols: member.protocols.clone() }),
     };
-    Ok((wants, assigned))
+    Ok(Converted { id: &member.member_id, wants, assigned, owned, owned_in: subscription.generation_id })
 }
 
-/// C G-4: the generation is every epoch, everybody is where the target is.
-fn write(
-    group_id: &KStr,
-    generation: i32,
-    metadata_hash: i64,
-    members: &[(&KStr, Wants, PartitionSet)],
-    records: &mut Vec<Record>,
-) {
-    records.extend(members.iter().map(|(id, wants, _)| records::member(group_id, id, wants)));
+/// What members have to give up, by member: what they owned when they joined last and nobody is assigned. Of two that say so
+/// of one partition the later one has it.
+fn pending_revocation<'a>(members: &[Converted<'a>], generation: i32) -> BTreeMap<&'a KStr, Holdings> {
+    let each = |partitions: &PartitionSet| -> Vec<(Uuid, i32)> {
+        partitions.iter().flat_map(|(topic, set)| set.iter().map(|partition| (*topic, *partition))).collect()
+    };
+    let mut taken: BTreeSet<(Uuid, i32)> = members.iter().flat_map(|member| each(&member.assigned)).collect();
+    let mut latest_first: Vec<&Converted<'a>> = members.iter().collect();
+    latest_first.sort_by_key(|member| Reverse(member.owned_in));
+    let mut pending: BTreeMap<&KStr, Holdings> = BTreeMap::new();
+    for member in latest_first {
+        for (topic, partition) in each(&member.owned).into_iter().filter(|partition| taken.insert(*partition)) {
+            pending.entry(member.id).or_default().entry(topic).or_default().insert(partition, generation);
+        }
+    }
+    pending
+}
+
+/// C G-4: the generation is every epoch, everybody is where the target is, but for what is still to be given up.
+fn write(group_id: &KStr, generation: i32, metadata_hash: i64, members: &[Converted<'_>], records: &mut Vec<Record>) {
+    records.extend(members.iter().map(|member| records::member(group_id, member.id, &member.wants)));
     records.push(records::epoch(group_id, generation, metadata_hash));
-    records.extend(members.iter().map(|(id, _, assigned)| records::target(group_id, id, assigned)));
+    records.extend(members.iter().map(|member| records::target(group_id, member.id, &member.assigned)));
     records.push(records::target_epoch(group_id, generation, 0));
-    for (id, _, assigned) in members {
-        let assigned = assigned
+    let mut pending = pending_revocation(members, generation);
+    for member in members {
+        let assigned = member
+            .assigned
             .iter()
             .map(|(topic, partitions)| (*topic, partitions.iter().map(|partition| (*partition, generation)).collect()));
+        let pending_revocation = pending.remove(member.id).unwrap_or_default();
         let has = Has {
             epoch: generation,
             previous_epoch: generation,
+            progress: match pending_revocation.is_empty() {
+                true => Progress::Stable,
+                false => Progress::UnrevokedPartitions,
+            },
             assigned: assigned.collect(),
-            pending_revocation: Holdings::new(),
-            ..Has::default()
+            pending_revocation,
         };
-        records.push(records::current(group_id, id, &has));
+        records.push(records::current(group_id, member.id, &has));
     }
 }

@@ -45,6 +45,33 @@ fn g_7_a_classic_member_that_owns_too_much_gives_it_up_first() {
     assert_eq!(rig.ok(beat("c2", 2)), (2, Some(vec![2, 3])));
 }
 
+/// Kafka 4.4 gives 2 and 3 to `c2` at once.
+#[test]
+fn g_4_what_a_cooperative_member_still_runs_is_given_up_before_the_upgrade_gives_it_away() {
+    let (mut rig, a) = Rig::classic(join(""));
+    let leads_again = rig.send_join(join(&a).owns(&[0, 1, 2, 3])).unwrap_or_else(|id| rig.late_join(id));
+    assert_eq!(leads_again.generation_id, 2);
+    rig.sync(&a, 2, &[(&a, assignment(&[0, 1], None))]);
+    assert_eq!(rig.ok(joins("c2")), (3, Some(vec![])));
+    rig.bench.restart();
+    assert_eq!(rig.ok(beat("c2", 3)), (3, None));
+    assert_eq!(rig.classic_beat(&a, 2), ErrorCode::RebalanceInProgress);
+    // As long as it says that it runs them it keeps them from others.
+    assert_eq!(rig.joined(join(&a).owns(&[0, 1, 2, 3])).generation_id, 2);
+    assert_eq!(assigned(&rig.sync(&a, 2, &[]).assignment), [0, 1]);
+    assert_eq!(rig.ok(beat("c2", 3)), (3, None));
+    assert_eq!(rig.joined(join(&a).owns(&[0, 1])).generation_id, 3);
+    assert_eq!(rig.ok(beat("c2", 3)), (3, Some(vec![2, 3])));
+}
+
+#[test]
+fn g_4_only_what_nobody_is_assigned_is_held_back() {
+    let (mut rig, a) = Rig::classic(join("").owns(&[0, 1, 2, 3]));
+    assert_eq!(rig.ok(joins("c2")), (2, Some(vec![])));
+    assert_eq!(rig.joined(join(&a).owns(&[])).generation_id, 2);
+    assert_eq!(rig.ok(beat("c2", 2)), (2, Some(vec![2, 3])));
+}
+
 #[test]
 fn gm_03_when_the_last_consumer_member_leaves_the_group_is_classic_again() {
     let (mut rig, a) = Rig::mixed();
