@@ -29,6 +29,8 @@ const TICK_MS: u64 = 100;
 const IDLE_CACHE_MS: i64 = 10_000;
 /// How often it is looked whether the directory is still there: as often as Kafka writes its high watermarks.
 const LOOK_MS: i64 = 5000;
+/// How long it is believed of batches that are sent from their file that they are as they were when they were written or read.
+const SOUND_MS: i64 = 3_600_000;
 
 /// A data directory, held by this process alone.
 pub struct LogDir {
@@ -38,6 +40,7 @@ pub struct LogDir {
     was_clean: bool,
     checkpointed_ms: AtomicI64,
     expired_ms: AtomicI64,
+    forgot_sound_ms: AtomicI64,
     looked_ms: AtomicI64,
     /// Two checkpoints at a time would overwrite each other.
     checkpointing: Mutex<()>,
@@ -69,6 +72,7 @@ impl LogDir {
             fs.remove_file(&root.join(CLEAN)).map_err(|error| io("cannot remove the clean marker", error))?;
         }
         let flushers = config.flush_threads;
+        let now_ms = clock.now_ms();
         let shared = Arc::new(Shared::new(config.clone(), Files::new(fs, config.open_files), clock));
         let partitions = find_partitions(&shared, entries.into_iter().filter(|e| e.is_dir).map(|e| e.name));
         let dir = Arc::new(LogDir {
@@ -78,6 +82,7 @@ impl LogDir {
             was_clean,
             checkpointed_ms: AtomicI64::new(i64::MIN),
             expired_ms: AtomicI64::new(i64::MIN),
+            forgot_sound_ms: AtomicI64::new(now_ms),
             looked_ms: AtomicI64::new(i64::MIN),
             checkpointing: Mutex::new(()),
             next_doomed: AtomicI64::new(0),
@@ -329,6 +334,9 @@ impl LogDir {
         self.remove_doomed(now_ms);
         if self.shared.cache.used.load(Ordering::Relaxed) > self.shared.cache.limit {
             self.each_ready(|inner| inner.tail.clear_if_idle(now_ms - IDLE_CACHE_MS));
+        }
+        if due(&self.forgot_sound_ms, now_ms, SOUND_MS) {
+            self.each_ready(|inner| inner.segments.iter().for_each(|segment| segment.sound.forget()));
         }
         if due(&self.expired_ms, now_ms, self.shared.config.producer_id_check_interval_ms) {
             let expiration = self.shared.config.producer_id_expiration_ms;

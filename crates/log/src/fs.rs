@@ -3,6 +3,7 @@
 use std::any::Any;
 use std::fs;
 use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Arc;
@@ -24,6 +25,14 @@ pub trait File: Send + Sync {
     /// Reads into `buf`; less than its length only at the end of the file.
     fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize>;
 
+    /// The same into memory of its own: `len` bytes, or those that there are.
+    fn read_vec_at(&self, len: usize, offset: u64) -> io::Result<Vec<u8>> {
+        let mut buf = vec![0; len];
+        let read = self.read_at(&mut buf, offset)?;
+        buf.truncate(read);
+        Ok(buf)
+    }
+
     /// Writes all of `buf`. After an error, any part of it may have been written.
     fn write_at(&self, buf: &[u8], offset: u64) -> io::Result<()>;
 
@@ -35,6 +44,11 @@ pub trait File: Send + Sync {
 
     /// Time of the last change, in milliseconds since 1970.
     fn modified_ms(&self) -> io::Result<i64>;
+
+    /// What the kernel knows the file by; `None` if it is not a file of the operating system.
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
 
     fn is_empty(&self) -> io::Result<bool> {
         Ok(self.len()? == 0)
@@ -132,6 +146,21 @@ impl File for fs::File {
         Ok(done)
     }
 
+    /// Spares the zeros.
+    fn read_vec_at(&self, len: usize, offset: u64) -> io::Result<Vec<u8>> {
+        let mut buf = Vec::with_capacity(len);
+        while buf.len() < len {
+            let position = offset + buf.len() as u64;
+            match rustix::io::pread(self, rustix::buffer::spare_capacity(&mut buf), position) {
+                Ok(0) => break,
+                Ok(_) | Err(rustix::io::Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        buf.truncate(len);
+        Ok(buf)
+    }
+
     fn write_at(&self, buf: &[u8], offset: u64) -> io::Result<()> {
         self.write_all_at(buf, offset)
     }
@@ -142,6 +171,10 @@ impl File for fs::File {
 
     fn sync_data(&self) -> io::Result<()> {
         fs::File::sync_data(self)
+    }
+
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.as_fd())
     }
 
     fn modified_ms(&self) -> io::Result<i64> {

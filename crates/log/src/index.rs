@@ -6,6 +6,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use crate::file_range::Known;
 use crate::files::Files;
 use crate::fs::OpenMode;
 
@@ -190,6 +191,23 @@ impl OffsetIndex {
         match count {
             0 => Ok(0),
             n => Ok(u64::from(split(&self.entries.get(files, n - 1)?).1)),
+        }
+    }
+
+    /// The last batch with an entry that begins at or before `position` and ends before `limit`.
+    pub fn last_before(&mut self, files: &Files, position: u64, limit: i64) -> io::Result<Option<Known>> {
+        let base = self.base;
+        let known = |entry: &[u8; 8]| {
+            let (relative, position) = split(entry);
+            Known { position: u64::from(position), last_offset: base + i64::from(relative) }
+        };
+        let count = self.entries.partition_point(files, |entry| {
+            let known = known(entry);
+            known.position <= position && known.last_offset < limit
+        })?;
+        match count {
+            0 => Ok(None),
+            n => Ok(Some(known(&self.entries.get(files, n - 1)?))),
         }
     }
 

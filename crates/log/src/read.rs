@@ -7,10 +7,12 @@ use bytes::Bytes;
 use wire::batch::{Batch, BatchHeader, HEADER_LEN};
 
 use crate::error::{ReadError, StorageError};
+use crate::file_range::{self, Known};
 use crate::files::Files;
 use crate::fs::File;
 use crate::partition::{Inner, PartitionLog};
 use crate::scan::ScanError;
+use crate::sound::Sound;
 use crate::tail::{Taken, take_batches};
 use crate::types::{AbortedTransaction, FetchData, Isolation, ReadParams};
 
@@ -20,11 +22,14 @@ const MIN_READ: usize = 16 << 10;
 const MAX_READ: usize = 16 << 20;
 
 /// Where in the files to go on reading.
-struct Place {
-    file: Arc<dyn File>,
-    position: u64,
+pub(crate) struct Place {
+    pub file: Arc<dyn File>,
+    pub position: u64,
     /// End of the segment's whole batches.
-    end: u64,
+    pub end: u64,
+    pub sound: Arc<Sound>,
+    /// For who sends from the file: a batch further on.
+    known: Option<Known>,
     /// Base of the segment after this one.
     next_segment: Option<i64>,
 }
@@ -37,6 +42,16 @@ enum Step {
 impl PartitionLog {
     /// Reads whole batches from `params.from_offset` on. Nothing to read yet is not an error: `records` is empty then.
     pub fn read(&self, params: &ReadParams) -> Result<FetchData, ReadError> {
+        self.read_as(params, false)
+    }
+
+    /// The same for who can send from a file: much that was compared with its checksums before is not read again, but given as
+    /// [`FetchData::file`].
+    pub fn read_to_send(&self, params: &ReadParams) -> Result<FetchData, ReadError> {
+        self.read_as(params, true)
+    }
+
+    fn read_as(&self, params: &ReadParams, from_file: bool) -> Result<FetchData, ReadError> {
         let mut data = FetchData::default();
         let mut from = params.from_offset;
         let mut limit = 0;
@@ -47,12 +62,19 @@ impl PartitionLog {
                 if from == params.from_offset {
                     limit = begin(inner, params, &mut data)?;
                 }
-                locate(inner, &self.shared.files, from, limit, params)
+                locate(inner, &self.shared.files, from, limit, params, from_file)
                     .map_err(|error| StorageError::io(format_args!("{}: cannot read", self.tp), error))?
             };
             match step {
                 Step::Done(taken) => break (taken, aborted),
                 Step::ReadFile(place) => {
+                    let range =
+                        if from_file { file_range::find(&place, place.known, from, limit, params) } else { None };
+                    if let Some((range, next_offset)) = range {
+                        let taken = Taken { next_offset, size: range.len(), ..Taken::default() };
+                        data.file = Some(range);
+                        break (taken, aborted);
+                    }
                     let taken =
                         read_file(&place, from, limit, params).map_err(|error| self.read_failed(from, error))?;
                     match place.next_segment {
@@ -109,8 +131,9 @@ fn locate(
     from: i64,
     limit: i64,
     params: &ReadParams,
+    from_file: bool,
 ) -> io::Result<(Step, Vec<AbortedTransaction>)> {
-    let step = step(inner, files, from, limit, params)?;
+    let step = step(inner, files, from, limit, params, from_file)?;
     let until = match &step {
         Step::Done(taken) => taken.next_offset,
         Step::ReadFile(place) => place.next_segment.map_or(limit, |next| next.min(limit)),
@@ -143,7 +166,14 @@ fn aborted_between(inner: &mut Inner, files: &Files, from: i64, until: i64) -> i
     Ok(aborted)
 }
 
-fn step(inner: &mut Inner, files: &Files, from: i64, limit: i64, params: &ReadParams) -> io::Result<Step> {
+fn step(
+    inner: &mut Inner,
+    files: &Files,
+    from: i64,
+    limit: i64,
+    params: &ReadParams,
+    from_file: bool,
+) -> io::Result<Step> {
     let nothing = Taken { next_offset: from, ..Taken::default() };
     if from >= limit {
         return Ok(Step::Done(nothing));
@@ -166,7 +196,15 @@ fn step(inner: &mut Inner, files: &Files, from: i64, limit: i64, params: &ReadPa
         tracing::warn!(path = %segment.log_path().display(), position, "an index entry is wrong and is not used");
         position = 0;
     }
-    Ok(Step::ReadFile(Place { file, position, end: segment.size, next_segment }))
+    // Finding gets slower without, no more.
+    let known = match from_file {
+        true => {
+            segment.offsets.last_before(files, position.saturating_add(params.max_bytes as u64), limit).ok().flatten()
+        }
+        false => None,
+    };
+    let (end, sound) = (segment.size, segment.sound.clone());
+    Ok(Step::ReadFile(Place { file, position, end, sound, known, next_segment }))
 }
 
 /// Whether a batch that begins at or before `offset` is at `position`: what an index says is only a hint.
@@ -184,10 +222,8 @@ fn read_file(place: &Place, from: i64, limit: i64, params: &ReadParams) -> Resul
     let mut want = params.max_bytes.clamp(MIN_READ, MAX_READ) + MIN_READ;
     while position < place.end {
         let len = want.min((place.end - position) as usize);
-        let mut buf = vec![0; len];
-        let read = place.file.read_at(&mut buf, position).map_err(ScanError::Io)?;
-        buf.truncate(read);
-        let bytes = Bytes::from(buf);
+        let bytes = Bytes::from(place.file.read_vec_at(len, position).map_err(ScanError::Io)?);
+        let read = bytes.len();
         let damaged = |at: usize, reason: String| ScanError::Damaged { position: position + at as u64, reason };
         // Over the batches before the one looked for.
         let mut at = 0;
@@ -207,6 +243,8 @@ fn read_file(place: &Place, from: i64, limit: i64, params: &ReadParams) -> Resul
         if found && at + next_size <= bytes.len() {
             take_sound(&bytes.slice(at..), from, limit, params, &mut taken)
                 .map_err(|(behind, reason)| damaged(at + behind, reason))?;
+            let start = position + at as u64;
+            place.sound.add(start..start + taken.size as u64);
             return Ok(taken);
         }
         if read < len {

@@ -10,6 +10,7 @@ use crate::files::Files;
 use crate::fs::{File, OpenMode};
 use crate::index::{EntryFile, OffsetIndex};
 use crate::scan::{ScanError, Scanner};
+use crate::sound::Sound;
 use crate::time_index::TimeIndex;
 use crate::txn_index::TxnIndex;
 
@@ -32,6 +33,8 @@ pub(crate) struct Segment {
     pub offsets: OffsetIndex,
     pub times: TimeIndex,
     pub txns: TxnIndex,
+    /// What of the log file was compared with its checksums.
+    pub sound: Arc<Sound>,
     bytes_since_entry: u64,
     bytes_since_flush: u64,
     /// Max timestamp of the first batch, by which the segment ages; -1 before it is known.
@@ -72,6 +75,7 @@ impl Segment {
             offsets: OffsetIndex::new(base, index),
             times: TimeIndex::new(base, timeindex),
             txns,
+            sound: Arc::default(),
             bytes_since_entry: 0,
             bytes_since_flush: 0,
             first_timestamp: -1,
@@ -105,6 +109,7 @@ impl Segment {
         for (at, header) in batches {
             self.note(files, self.size + *at as u64, header, interval);
         }
+        self.sound.add(self.size..self.size + bytes.len() as u64);
         self.size += bytes.len() as u64;
         Ok(file)
     }

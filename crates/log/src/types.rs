@@ -7,6 +7,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use bytes::Bytes;
 
 use crate::error::StorageError;
+use crate::file_range::FileRange;
 
 /// A partition of a topic. Cheap to clone.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -187,9 +188,11 @@ pub struct AbortedTransaction {
 pub struct FetchData {
     /// To be sent one after the other; empty when there is nothing to read yet.
     pub records: Vec<Bytes>,
-    /// Bytes in `records`.
+    /// Instead of `records`: all of it lies in one piece in a file. Only for who asked for it ([`crate::PartitionLog::read_to_send`]).
+    pub file: Option<FileRange>,
+    /// Bytes in `records` or `file`.
     pub size: usize,
-    /// Offset after the last batch of `records`, or the one asked for.
+    /// Offset after the last batch, or the one asked for.
     pub next_offset: i64,
     pub high_watermark: i64,
     pub last_stable_offset: i64,

@@ -8,7 +8,7 @@ mod rig;
 use std::time::{Duration, Instant};
 
 use common::{PATIENCE, TestBroker};
-use rig::{Rig, batch};
+use rig::{Rig, batch, records};
 use wire::batch::Batch;
 
 const NONE: i16 = 0;
@@ -164,11 +164,11 @@ async fn tx_12_tx_19_tx_20_tx_32_transactions_as_readers_see_them() {
     let seen = rig.fetch(0, 0, false).await;
     assert_eq!((seen.high_watermark, seen.last_stable_offset), (2, 0));
     assert_eq!(seen.aborted_transactions, None);
-    assert!(!seen.records.unwrap_or_default().is_empty());
+    assert!(!records(&seen).is_empty());
     let seen = rig.fetch(0, 0, true).await;
     assert_eq!((seen.high_watermark, seen.last_stable_offset), (2, 0));
     assert_eq!(seen.aborted_transactions, Some(Vec::new()));
-    assert!(seen.records.unwrap_or_default().is_empty());
+    assert!(records(&seen).is_empty());
     assert_eq!((rig.latest(0, false).await, rig.latest(0, true).await), (2, 0));
     // TX-32.
     let producers = rig.producers(0).await;
@@ -179,7 +179,7 @@ async fn tx_12_tx_19_tx_20_tx_32_transactions_as_readers_see_them() {
     rig.settle("id", "CompleteCommit").await;
     let seen = rig.fetch(0, 2, true).await;
     assert_eq!((seen.high_watermark, seen.last_stable_offset), (3, 3));
-    let (marker, rest) = Batch::parse_next(&seen.records.unwrap_or_default()).expect("a batch");
+    let (marker, rest) = Batch::parse_next(&records(&seen)).expect("a batch");
     assert!(rest.is_empty());
     let header = marker.header();
     assert!(header.attributes.is_transactional() && header.attributes.is_control());
@@ -192,10 +192,9 @@ async fn tx_12_tx_19_tx_20_tx_32_transactions_as_readers_see_them() {
     assert_eq!(rig.end(5, "id", (p, e + 1), false).await, (NONE, p, e + 2));
     rig.settle("id", "CompleteAbort").await;
     let seen = rig.fetch(0, 0, true).await;
-    let aborted: Vec<_> =
-        seen.aborted_transactions.unwrap_or_default().iter().map(|a| (a.producer_id, a.first_offset)).collect();
+    let aborted: Vec<_> = seen.aborted_transactions.iter().flatten().map(|a| (a.producer_id, a.first_offset)).collect();
     assert_eq!(aborted, [(p, 3)]);
-    let batches = Batch::iter(&seen.records.unwrap_or_default()).count();
+    let batches = Batch::iter(&records(&seen)).count();
     assert_eq!(batches, 4, "aborted data and both markers are returned");
 }
 
@@ -370,7 +369,7 @@ async fn committed(rig: &mut Rig, partition: i32) -> Vec<(&'static str, i16, usi
         if from == seen.high_watermark {
             return found;
         }
-        for batch in Batch::iter(&seen.records.unwrap_or_default()) {
+        for batch in Batch::iter(&records(&seen)) {
             let batch = batch.expect("a whole batch");
             let header = batch.header();
             from = header.next_offset();
@@ -468,7 +467,7 @@ async fn r_4_readers_at_the_last_stable_offset_are_woken_by_the_end() {
     assert!(woken >= ended, "there was nothing to see before");
     assert!(woken - ended < Duration::from_secs(10), "it did not wait in vain");
     assert_eq!(seen.last_stable_offset, 2);
-    assert!(!seen.records.unwrap_or_default().is_empty());
+    assert!(!records(&seen).is_empty());
 }
 
 /// A producer does not wait for its markers: the first batch of the next transaction may come before them.

@@ -17,6 +17,7 @@ pub(crate) mod prelude {
     pub(crate) use super::{CoordinatorKey, CoordinatorValue, Element, Message, Request, not_in_version, required};
     pub(crate) use crate::error::{DecodeError, EncodeError};
     pub(crate) use crate::kstr::KStr;
+    pub(crate) use crate::payload::Payload;
     pub(crate) use crate::reader::Reader;
     pub(crate) use crate::uuid::Uuid;
     pub(crate) use crate::writer::Writer;

@@ -14,6 +14,7 @@ mod kstr;
 // Formatted by `xtask codegen`, which must give the same bytes everywhere.
 #[rustfmt::skip]
 pub mod messages;
+mod payload;
 mod reader;
 mod uuid;
 pub mod varint;
@@ -27,6 +28,7 @@ pub use error_code::ErrorCode;
 pub use key_hash::{partition_of, string_hash};
 pub use kstr::KStr;
 pub use messages::ApiKey;
+pub use payload::{Payload, Remote};
 pub use reader::Reader;
 pub use uuid::{ParseUuidError, Uuid};
 pub use writer::{ErrorTally, Patch, SPLICE_MIN_BYTES, Writer};

@@ -6,6 +6,7 @@ use bytes::Bytes;
 use crate::codec::Element;
 use crate::error::DecodeError;
 use crate::kstr::KStr;
+use crate::payload::Payload;
 use crate::uuid::Uuid;
 use crate::varint;
 
@@ -202,6 +203,18 @@ impl<'a> Reader<'a> {
             None => Ok(None),
             Some(len) => self.take_bytes(len).map(Some),
         }
+    }
+
+    /// Records of a response.
+    #[inline]
+    pub fn payload(&mut self, flexible: bool) -> Result<Payload> {
+        self.bytes(flexible).map(Payload::from)
+    }
+
+    /// Records of a response, or null.
+    #[inline]
+    pub fn nullable_payload(&mut self, flexible: bool) -> Result<Option<Payload>> {
+        Ok(self.nullable_bytes(flexible)?.map(Payload::from))
     }
 
     /// An array.

@@ -5,6 +5,7 @@ use bytes::Bytes;
 use crate::codec::Element;
 use crate::error::EncodeError;
 use crate::kstr::KStr;
+use crate::payload::Payload;
 use crate::uuid::Uuid;
 use crate::varint;
 
@@ -22,7 +23,7 @@ const MAX_STRING_LEN: usize = i16::MAX as usize;
 pub struct Writer {
     buf: Vec<u8>,
     /// Payload and its position in `buf`, in ascending order.
-    splices: Vec<(usize, Bytes)>,
+    splices: Vec<(usize, Payload)>,
     spliced_bytes: usize,
     errors: ErrorTally,
 }
@@ -96,31 +97,38 @@ impl Writer {
     }
 
     /// Everything written, in order, as chunks for a vectored write. None of them is empty.
-    pub fn into_chunks(self) -> Vec<Bytes> {
+    pub fn into_chunks(self) -> Vec<Payload> {
         let buf = Bytes::from(self.buf);
         let mut chunks = Vec::with_capacity(2 * self.splices.len() + 1);
         let mut from = 0;
         for (at, payload) in self.splices {
             if from < at {
-                chunks.push(buf.slice(from..at));
+                chunks.push(buf.slice(from..at).into());
             }
             chunks.push(payload);
             from = at;
         }
         if from < buf.len() {
-            chunks.push(buf.slice(from..));
+            chunks.push(buf.slice(from..).into());
         }
         chunks
     }
 
     /// Everything written in one piece; copies if there are large payloads.
+    ///
+    /// # Panics
+    ///
+    /// If a payload is a [`Payload::Remote`]: of such a message only the chunks are to be had.
     pub fn into_bytes(self) -> Bytes {
         if self.splices.is_empty() {
             return Bytes::from(self.buf);
         }
         let mut out = Vec::with_capacity(self.len());
         for chunk in self.into_chunks() {
-            out.extend_from_slice(&chunk);
+            match chunk {
+                Payload::Bytes(bytes) => out.extend_from_slice(&bytes),
+                Payload::Remote(remote) => panic!("{} bytes that are not in memory", remote.len()),
+            }
         }
         Bytes::from(out)
     }
@@ -146,13 +154,16 @@ impl Writer {
     }
 
     /// Bytes as they are; large ones are shared, small ones copied.
-    pub fn payload(&mut self, bytes: &Bytes) {
-        if bytes.len() < SPLICE_MIN_BYTES {
-            self.raw(bytes);
-        } else {
-            self.spliced_bytes += bytes.len();
-            self.splices.push((self.buf.len(), bytes.clone()));
+    fn share_or_copy(&mut self, bytes: &Bytes) {
+        match bytes.len() < SPLICE_MIN_BYTES {
+            true => self.raw(bytes),
+            false => self.splice(bytes.clone().into()),
         }
+    }
+
+    fn splice(&mut self, payload: Payload) {
+        self.spliced_bytes += payload.len();
+        self.splices.push((self.buf.len(), payload));
     }
 
     /// An 8-bit integer.
@@ -284,7 +295,7 @@ impl Writer {
     /// Bytes, or records. Large ones are shared, not copied.
     pub fn bytes(&mut self, value: &Bytes, flexible: bool) -> Result<()> {
         self.long_len(value.len(), flexible)?;
-        self.payload(value);
+        self.share_or_copy(value);
         Ok(())
     }
 
@@ -292,6 +303,28 @@ impl Writer {
     pub fn nullable_bytes(&mut self, value: Option<&Bytes>, flexible: bool) -> Result<()> {
         match value {
             Some(value) => self.bytes(value, flexible)?,
+            None => self.long_null(flexible),
+        }
+        Ok(())
+    }
+
+    /// Records of a response. Large ones are shared, not copied.
+    pub fn payload(&mut self, value: &Payload, flexible: bool) -> Result<()> {
+        match value {
+            Payload::Bytes(bytes) => self.bytes(bytes, flexible)?,
+            Payload::Remote(remote) if remote.is_empty() => self.long_len(0, flexible)?,
+            Payload::Remote(_) => {
+                self.long_len(value.len(), flexible)?;
+                self.splice(value.clone());
+            }
+        }
+        Ok(())
+    }
+
+    /// Records of a response, or null.
+    pub fn nullable_payload(&mut self, value: Option<&Payload>, flexible: bool) -> Result<()> {
+        match value {
+            Some(value) => self.payload(value, flexible)?,
             None => self.long_null(flexible),
         }
         Ok(())
@@ -364,6 +397,7 @@ impl Writer {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::payload::Remote;
 
     fn large(byte: u8) -> Bytes {
         Bytes::from(vec![byte; SPLICE_MIN_BYTES])
@@ -373,16 +407,16 @@ mod tests {
     fn large_payloads_are_chunks_of_their_own_and_not_copied() {
         let (first, second) = (large(1), large(2));
         let mut w = Writer::new();
-        w.payload(&first);
+        w.share_or_copy(&first);
         w.i16(7);
         w.bytes(&Bytes::from_static(b"small"), false).unwrap();
-        w.payload(&second);
-        w.payload(&first);
+        w.share_or_copy(&second);
+        w.share_or_copy(&first);
         w.i8(8);
         assert_eq!(w.len(), 3 * SPLICE_MIN_BYTES + 12);
 
         let flat = w.clone().into_bytes();
-        let chunks = w.into_chunks();
+        let chunks: Vec<Bytes> = w.into_chunks().iter().filter_map(|chunk| chunk.bytes().cloned()).collect();
         assert_eq!(chunks.concat(), flat);
         let lengths: Vec<usize> = chunks.iter().map(Bytes::len).collect();
         let n = SPLICE_MIN_BYTES;
@@ -396,12 +430,26 @@ mod tests {
         let mut w = Writer::with_capacity(16);
         assert!(w.is_empty());
         assert!(w.clone().into_chunks().is_empty());
-        w.payload(&Bytes::from_static(b"abc"));
+        w.share_or_copy(&Bytes::from_static(b"abc"));
         w.raw(b"de");
-        assert_eq!(w.clone().into_chunks(), [Bytes::from_static(b"abcde")]);
+        assert_eq!(w.clone().into_chunks(), [Payload::from(Bytes::from_static(b"abcde"))]);
         assert_eq!(w.clone().into_bytes(), "abcde");
         w.clear();
         assert_eq!(w.len(), 0);
+    }
+
+    #[test]
+    fn what_is_elsewhere_counts_and_keeps_its_place() {
+        let remote = Remote::new(5, std::sync::Arc::new("where"));
+        let mut w = Writer::new();
+        w.i8(1);
+        w.nullable_payload(Some(&Payload::Remote(remote.clone())), false).unwrap();
+        w.nullable_payload(None, false).unwrap();
+        w.payload(&Payload::Remote(Remote::new(0, std::sync::Arc::new(()))), true).unwrap();
+        assert_eq!(w.len(), 1 + 4 + 5 + 4 + 1);
+        let bytes = |bytes: &'static [u8]| Payload::from(Bytes::from_static(bytes));
+        let expected = [bytes(&[1, 0, 0, 0, 5]), Payload::Remote(remote), bytes(&[255, 255, 255, 255, 1])];
+        assert_eq!(w.into_chunks(), expected);
     }
 
     #[test]
@@ -409,10 +457,10 @@ mod tests {
         let mut w = Writer::new();
         w.i8(1);
         let length = w.reserve_i32();
-        w.payload(&large(0));
+        w.share_or_copy(&large(0));
         let body = w.len() - 5;
         w.patch_i32(length, body as i32);
-        assert_eq!(w.into_chunks()[0], [1, 0, 0, 0x10, 0][..]);
+        assert_eq!(w.into_chunks()[0], Bytes::from_static(&[1, 0, 0, 0x10, 0]).into());
     }
 
     #[test]
@@ -420,10 +468,10 @@ mod tests {
         for size in [0, 1, 127, 128, SPLICE_MIN_BYTES - 1, SPLICE_MIN_BYTES, 20_000] {
             let value = Bytes::from(vec![9; size]);
             let mut w = Writer::new();
-            w.payload(&large(1));
+            w.share_or_copy(&large(1));
             w.tagged_field(3, |w| {
                 w.i8(4);
-                w.payload(&value);
+                w.share_or_copy(&value);
                 w.i8(5);
                 Ok(())
             })

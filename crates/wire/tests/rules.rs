@@ -104,16 +104,16 @@ fn records_of_a_fetch_are_not_copied() {
     let records = Bytes::from(vec![1; SPLICE_MIN_BYTES]);
     let mut response = FetchResponse { responses: vec![Default::default()], ..Default::default() };
     response.responses[0].partitions = vec![Default::default()];
-    response.responses[0].partitions[0].records = Some(records.clone());
+    response.responses[0].partitions[0].records = Some(records.clone().into());
     let mut w = Writer::new();
     response.encode(&mut w, 12).unwrap();
-    let chunks = w.into_chunks();
+    let chunks: Vec<Bytes> = w.into_chunks().iter().filter_map(|chunk| chunk.bytes().cloned()).collect();
     assert_eq!(chunks.len(), 3);
     assert_eq!(chunks[1].as_ptr(), records.as_ptr());
 
     let frame = Bytes::from(chunks.concat());
     let decoded = FetchResponse::decode(&mut Reader::new(&frame), 12).unwrap();
-    let read = decoded.responses[0].partitions[0].records.as_ref().unwrap();
+    let read = decoded.responses[0].partitions[0].records.as_ref().unwrap().bytes().unwrap();
     assert_eq!(read.as_ptr(), frame[chunks[0].len()..].as_ptr());
     assert_eq!(decoded, response);
 }

@@ -141,6 +141,10 @@ impl Schema {
             structs,
         };
         schema.limit_versions()?;
+        if schema.role == Role::Response {
+            let fields = schema.structs.iter_mut().flat_map(|s| &mut s.fields);
+            fields.filter(|field| field.ty == Type::Records).for_each(|field| field.ty = Type::SentRecords);
+        }
         schema.validate()?;
         Ok(Some(schema))
     }

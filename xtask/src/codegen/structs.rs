@@ -376,6 +376,7 @@ fn zero(ty: &Type) -> String {
         Type::Uuid => "Uuid::ZERO".to_owned(),
         Type::String => "KStr::EMPTY".to_owned(),
         Type::Bytes | Type::Records => "Bytes::new()".to_owned(),
+        Type::SentRecords => "Payload::default()".to_owned(),
         Type::Struct(name) => format!("{name}::default()"),
         Type::Array(_) => "Vec::new()".to_owned(),
     }

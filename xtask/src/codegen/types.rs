@@ -14,6 +14,8 @@ pub enum Type {
     String,
     Bytes,
     Records,
+    /// Records of a response, which may be brought by whoever sends it.
+    SentRecords,
     Struct(String),
     Array(Box<Type>),
 }
@@ -48,6 +50,7 @@ impl Type {
             Self::Uuid => "Uuid".into(),
             Self::String => "KStr".into(),
             Self::Bytes | Self::Records => "Bytes".into(),
+            Self::SentRecords => "Payload".into(),
             Self::Struct(name) => name.clone(),
             Self::Array(element) => format!("Vec<{}>", element.rust()),
         }
@@ -71,6 +74,7 @@ impl Type {
             Self::Uuid => "uuid()".into(),
             Self::String => format!("string({flexible})"),
             Self::Bytes | Self::Records => format!("bytes({flexible})"),
+            Self::SentRecords => format!("payload({flexible})"),
             Self::Struct(name) if !nullable => {
                 return format!("{name}::read(r, v, {flexible})?");
             }
@@ -91,6 +95,7 @@ impl Type {
             Self::Uuid => format!("w.uuid({reference})"),
             Self::String => format!("w.string({reference}, {flexible})?"),
             Self::Bytes | Self::Records => format!("w.bytes({reference}, {flexible})?"),
+            Self::SentRecords => format!("w.payload({reference}, {flexible})?"),
             Self::Struct(_) => format!("{value}.write(w, v, {flexible})?"),
             Self::Array(_) => format!("w.array({reference}, v, {flexible})?"),
         }
@@ -101,6 +106,7 @@ impl Type {
         let (kind, version) = match self {
             Self::String => ("string", ""),
             Self::Bytes | Self::Records => ("bytes", ""),
+            Self::SentRecords => ("payload", ""),
             Self::Struct(_) => ("struct", "v, "),
             Self::Array(_) => ("array", "v, "),
             _ => bail!("{self:?} cannot be null"),

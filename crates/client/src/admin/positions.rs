@@ -6,7 +6,7 @@ use wire::batch::Batch;
 use wire::messages::fetch_request::{FetchPartition, FetchRequest, FetchTopic};
 use wire::messages::fetch_response::PartitionData;
 use wire::messages::list_offsets_request::{ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic};
-use wire::{ErrorCode, KStr, Uuid};
+use wire::{ErrorCode, KStr, Payload, Uuid};
 
 use super::{Isolation, TopicPartition, topics};
 use crate::error::ClientError;
@@ -222,7 +222,7 @@ fn search(data: &PartitionData, span: Span, isolation: Isolation) -> Search {
     aborted.sort_by_key(|txn| std::cmp::Reverse(txn.first_offset));
     let mut next = span.from;
     let mut aborting: BTreeSet<i64> = BTreeSet::new();
-    for batch in data.records.iter().flat_map(Batch::iter) {
+    for batch in data.records.iter().filter_map(Payload::bytes).flat_map(Batch::iter) {
         // The last one may be cut off.
         let Ok(batch) = batch else { break };
         let header = *batch.header();

@@ -1,5 +1,6 @@
 //! Fetch (1): records from an offset on, at once or when they come (F-1 to F-16).
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use log::{FetchData, Isolation, PartitionLog, ReadError, ReadParams};
@@ -7,7 +8,7 @@ use wire::messages::fetch_request::FetchRequest;
 use wire::messages::fetch_response::{
     AbortedTransaction, EpochEndOffset, FetchResponse, FetchableTopicResponse, PartitionData,
 };
-use wire::{Bytes, ErrorCode, Uuid};
+use wire::{Bytes, ErrorCode, Payload, Remote, Uuid};
 
 use super::{Handled, HandlerError, RequestContext};
 use crate::data::{FetchPlan, Partitions, PlannedPartition, Seen, check_leader_epoch};
@@ -119,7 +120,7 @@ fn read_one(
         isolation,
         min_one_batch: first,
     };
-    match log.read(&params) {
+    match log.read_to_send(&params) {
         Ok(data) => delivered(key.partition, data),
         Err(error) => {
             if let ReadError::Storage(error) = &error {
@@ -155,7 +156,7 @@ fn diverged(log: &PartitionLog, partition: i32, diverging_epoch: EpochEndOffset)
         last_stable_offset,
         log_start_offset,
         diverging_epoch,
-        records: Some(Bytes::new()),
+        records: Some(Payload::default()),
         ..Default::default()
     };
     Read { data, size: 0 }
@@ -169,13 +170,17 @@ fn delivered(partition: i32, data: FetchData) -> Read {
         };
         aborted.into_iter().map(entry).collect()
     });
+    let records = match data.file {
+        Some(range) => Payload::Remote(Remote::new(range.len(), Arc::new(range))),
+        None => joined(data.records, data.size).into(),
+    };
     let answer = PartitionData {
         partition_index: partition,
         high_watermark: data.high_watermark,
         last_stable_offset: data.last_stable_offset,
         log_start_offset: data.log_start_offset,
         aborted_transactions: aborted,
-        records: Some(joined(data.records, data.size)),
+        records: Some(records),
         ..Default::default()
     };
     Read { data: answer, size: data.size }
@@ -190,7 +195,7 @@ fn failed(partition: i32, error_code: i16, aborted_transactions: Option<Vec<Abor
         last_stable_offset: -1,
         log_start_offset: -1,
         aborted_transactions,
-        records: Some(Bytes::new()),
+        records: Some(Payload::default()),
         ..Default::default()
     };
     Read { data, size: 0 }

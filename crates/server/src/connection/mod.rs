@@ -8,6 +8,7 @@ pub(crate) mod limits;
 mod output;
 mod peer;
 mod registry;
+mod unsent;
 
 use std::io;
 use std::sync::Arc;

@@ -1,31 +1,27 @@
 //! Answers to the socket, in the order of the requests (N-2).
 //!
-//! Answers that are ready gather until the connection would wait for something else, then leave in one vectored write;
-//! large payloads are never copied. An answer that comes later (Produce) holds back the ones behind it.
+//! Answers that are ready gather until the connection would wait for something else, then leave in as few calls as possible;
+//! large payloads are never copied, those from files do not even come here (`unsent.rs`). An answer that comes later (Produce) holds back the ones behind it.
 
 use std::collections::VecDeque;
 use std::future::Future;
-use std::io::IoSlice;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
-use bytes::{Buf, Bytes};
-use tokio::io::AsyncWrite;
 use tokio::net::tcp::WriteHalf;
 use wire::Writer;
 
 use super::CloseReason;
 use super::limits::Share;
 use super::registry::Tracked;
+use super::unsent::Unsent;
 use crate::api::{Answer, HandlerError};
 
 /// Unsent bytes above which the next request has to wait.
 const UNSENT_BYTES: usize = 256 << 10;
 /// Answers that may be outstanding before the next request has to wait.
 const OUTSTANDING: usize = 1024;
-/// Pieces per write call.
-const SLICES: usize = 32;
 
 enum Outstanding {
     Ready(Writer),
@@ -42,13 +38,12 @@ pub(super) struct Output<'a> {
     tracked: Arc<Tracked>,
     /// In order of the requests; the first one is `Later`, or there is none.
     outstanding: VecDeque<Outstanding>,
-    unsent: VecDeque<Bytes>,
-    unsent_bytes: usize,
+    unsent: Unsent,
 }
 
 impl<'a> Output<'a> {
     pub fn new(socket: WriteHalf<'a>, tracked: Arc<Tracked>) -> Self {
-        Output { socket, tracked, outstanding: VecDeque::new(), unsent: VecDeque::new(), unsent_bytes: 0 }
+        Output { socket, tracked, outstanding: VecDeque::new(), unsent: Unsent::default() }
     }
 
     /// Takes the answer to the latest request. Nothing is sent yet: see [`Output::drive`].
@@ -110,12 +105,11 @@ impl<'a> Output<'a> {
     }
 
     fn is_crowded(&self) -> bool {
-        self.unsent_bytes > UNSENT_BYTES || self.outstanding.len() >= OUTSTANDING
+        self.unsent.bytes() > UNSENT_BYTES || self.outstanding.len() >= OUTSTANDING
     }
 
     fn append(&mut self, writer: Writer) {
-        self.unsent_bytes += writer.len();
-        self.unsent.extend(writer.into_chunks());
+        writer.into_chunks().into_iter().for_each(|chunk| self.unsent.push(chunk));
     }
 
     /// Ready once nothing is outstanding and nothing unsent.
@@ -142,40 +136,9 @@ impl<'a> Output<'a> {
 
     fn poll_send(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), CloseReason>> {
         while !self.unsent.is_empty() {
-            // Most answers are one piece, for which a plain write costs the kernel less.
-            let written = if self.unsent.len() == 1 {
-                Pin::new(&mut self.socket).poll_write(cx, &self.unsent[0])
-            } else {
-                let mut slices = [IoSlice::new(&[]); SLICES];
-                let count = self.unsent.len().min(SLICES);
-                for (slice, bytes) in slices.iter_mut().zip(&self.unsent) {
-                    *slice = IoSlice::new(bytes);
-                }
-                Pin::new(&mut self.socket).poll_write_vectored(cx, &slices[..count])
-            };
-            let sent = ready!(written).map_err(CloseReason::Send)?;
-            if sent == 0 {
-                return Poll::Ready(Err(CloseReason::Send(std::io::ErrorKind::WriteZero.into())));
-            }
-            self.sent(sent);
+            ready!(self.unsent.poll_send(&mut self.socket, cx)).map_err(CloseReason::Send)?;
+            self.tracked.sent();
         }
         Poll::Ready(Ok(()))
-    }
-
-    fn sent(&mut self, bytes: usize) {
-        self.tracked.sent();
-        self.unsent_bytes -= bytes;
-        let mut left = bytes;
-        while let Some(first) = self.unsent.front_mut() {
-            if left < first.len() {
-                first.advance(left);
-                break;
-            }
-            left -= first.len();
-            self.unsent.pop_front();
-        }
-        if self.unsent.is_empty() && self.unsent.capacity() > SLICES {
-            self.unsent = VecDeque::new();
-        }
     }
 }

@@ -37,6 +37,11 @@ use wire::{Bytes, KStr};
 
 use crate::common::{Client, PATIENCE, TestBroker};
 
+/// What a fetch brought of a partition.
+pub fn records(seen: &PartitionData) -> Bytes {
+    seen.records.as_ref().and_then(|records| records.bytes().cloned()).unwrap_or_default()
+}
+
 /// `count` records of one producer.
 pub fn batch(producer_id: i64, epoch: i16, sequence: i32, transactional: bool, count: usize) -> Bytes {
     let mut builder = BatchBuilder::new().producer(producer_id, epoch, sequence).transactional(transactional);

@@ -148,7 +148,7 @@ pub struct PartitionData {
     /// The preferred read replica for the consumer to use on its next fetch request.
     pub preferred_read_replica: i32,
     /// The record data.
-    pub records: Option<Bytes>,
+    pub records: Option<Payload>,
 }
 
 impl Default for PartitionData {
@@ -178,7 +178,7 @@ impl Element for PartitionData {
         let log_start_offset = if v >= 5 { r.i64()? } else { -1 };
         let aborted_transactions = r.nullable_array(v, flexible)?;
         let preferred_read_replica = if v >= 11 { r.i32()? } else { -1 };
-        let records = r.nullable_bytes(flexible)?;
+        let records = r.nullable_payload(flexible)?;
         let mut diverging_epoch = EpochEndOffset::default();
         let mut current_leader = LeaderIdAndEpoch::default();
         let mut snapshot_id = SnapshotId::default();
@@ -222,7 +222,7 @@ impl Element for PartitionData {
         } else if self.preferred_read_replica != -1 {
             return not_in_version("PartitionData.preferred_read_replica", v);
         }
-        w.nullable_bytes(self.records.as_ref(), flexible)?;
+        w.nullable_payload(self.records.as_ref(), flexible)?;
         if v < 12 && self.diverging_epoch != EpochEndOffset::default() {
             return not_in_version("PartitionData.diverging_epoch", v);
         }

@@ -106,7 +106,7 @@ pub struct PartitionSnapshot {
     /// The starting byte position within the snapshot included in the Bytes field.
     pub position: i64,
     /// Snapshot data in records format which may not be aligned on an offset boundary.
-    pub unaligned_records: Option<Bytes>,
+    pub unaligned_records: Option<Payload>,
 }
 
 impl Element for PartitionSnapshot {
@@ -116,7 +116,7 @@ impl Element for PartitionSnapshot {
         let snapshot_id = SnapshotId::read(r, v, true)?;
         let size = r.i64()?;
         let position = r.i64()?;
-        let unaligned_records = Some(r.bytes(true)?);
+        let unaligned_records = Some(r.payload(true)?);
         let mut current_leader = LeaderIdAndEpoch::default();
         r.tagged_fields(|tag, r| {
             match tag {
@@ -142,7 +142,7 @@ impl Element for PartitionSnapshot {
         self.snapshot_id.write(w, v, true)?;
         w.i64(self.size);
         w.i64(self.position);
-        w.bytes(
+        w.payload(
             required(
                 &self.unaligned_records,
                 "PartitionSnapshot.unaligned_records",

@@ -103,7 +103,7 @@ pub struct PartitionData {
     /// The current leader of the partition.
     pub current_leader: LeaderIdAndEpoch,
     /// The record data.
-    pub records: Option<Bytes>,
+    pub records: Option<Payload>,
     /// The acquired records.
     pub acquired_records: Vec<AcquiredRecords>,
 }
@@ -116,7 +116,7 @@ impl Element for PartitionData {
         let acknowledge_error_code = r.i16()?;
         let acknowledge_error_message = r.nullable_string(true)?;
         let current_leader = LeaderIdAndEpoch::read(r, v, true)?;
-        let records = Some(r.bytes(true)?);
+        let records = Some(r.payload(true)?);
         let acquired_records = r.array(v, true)?;
         r.skip_tagged_fields()?;
         Ok(Self {
@@ -138,7 +138,7 @@ impl Element for PartitionData {
         w.i16(self.acknowledge_error_code);
         w.nullable_string(self.acknowledge_error_message.as_ref(), true)?;
         self.current_leader.write(w, v, true)?;
-        w.bytes(required(&self.records, "PartitionData.records")?, true)?;
+        w.payload(required(&self.records, "PartitionData.records")?, true)?;
         w.array(&self.acquired_records, v, true)?;
         w.unsigned_varint(0);
         Ok(())
