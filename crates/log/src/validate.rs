@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use wire::batch::{
-    Batch, BatchBuilder, BatchError, BatchHeader, NO_TIMESTAMP, Record, TimestampType, clear_log_append_time,
+    Batch, BatchBuilder, BatchError, BatchHeader, NO_TIMESTAMP, RecordSummary, TimestampType, clear_log_append_time,
     parse_control_key, parse_end_txn_value, set_log_append_time,
 };
 
@@ -46,7 +46,11 @@ pub(crate) fn prepare(
         let header = BatchHeader::parse(&stored).map_err(|error| AppendError::Corrupt(error.to_string()))?;
         prepared.batches.push((prepared.bytes.len(), header));
         prepared.markers.push(marker);
-        prepared.bytes.extend_from_slice(&stored);
+        // Nearly always there is one batch.
+        match prepared.bytes.is_empty() {
+            true => prepared.bytes = stored,
+            false => prepared.bytes.extend_from_slice(&stored),
+        }
     }
     if prepared.batches.is_empty() {
         return Err(invalid("no batch"));
@@ -160,7 +164,7 @@ fn check_records(
     batch: &Batch,
     params: &AppendParams,
     config: &LogConfig,
-    mut rebuilt: Option<&mut BatchBuilder>,
+    rebuilt: Option<&mut BatchBuilder>,
 ) -> Result<i64, AppendError> {
     let header = batch.header();
     let limit = config.max_decompressed_message_bytes.min(wire::batch::MAX_DECOMPRESSED);
@@ -168,38 +172,64 @@ fn check_records(
         BatchError::TooLarge(_) => AppendError::InvalidRecord(error.to_string()),
         error => AppendError::BrokenCompression(error.to_string()),
     })?;
-    let mut check = RecordCheck { tp, params, config, errors: Vec::new(), bad_timestamp: false };
-    let mut max_timestamp = NO_TIMESTAMP;
-    for (index, record) in records.enumerate() {
-        let record = record.map_err(|error| AppendError::InvalidRecord(error.to_string()))?;
-        if record.offset != header.base_offset.wrapping_add(index as i64) {
-            return Err(invalid("the offsets of the records are not consecutive"));
+    let unreadable = |error: BatchError| AppendError::InvalidRecord(error.to_string());
+    let mut check = RecordCheck {
+        tp,
+        params,
+        config,
+        header,
+        index: 0,
+        max_timestamp: NO_TIMESTAMP,
+        errors: Vec::new(),
+        bad_timestamp: false,
+    };
+    match rebuilt {
+        Some(builder) => {
+            for record in records {
+                let record = record.map_err(unreadable)?;
+                check.next(record.summary())?;
+                builder.append_record(&record);
+            }
         }
-        check.record(index as i32, &record, header);
-        max_timestamp = max_timestamp.max(record.timestamp);
-        if let Some(builder) = rebuilt.as_deref_mut() {
-            builder.append_record(&record);
+        None => {
+            for record in records.summaries() {
+                check.next(record.map_err(unreadable)?)?;
+            }
         }
     }
-    check.finish()?;
-    Ok(max_timestamp)
+    check.finish()
 }
 
 struct RecordCheck<'a> {
     tp: &'a TopicPartition,
     params: &'a AppendParams,
     config: &'a LogConfig,
+    header: &'a BatchHeader,
+    /// Of the next record.
+    index: i32,
+    max_timestamp: i64,
     errors: Vec<RecordError>,
     bad_timestamp: bool,
 }
 
 impl RecordCheck<'_> {
-    fn record(&mut self, index: i32, record: &Record, header: &BatchHeader) {
-        if self.config.compact && record.key.is_none() {
+    fn next(&mut self, record: RecordSummary) -> Result<(), AppendError> {
+        if record.offset != self.header.base_offset.wrapping_add(i64::from(self.index)) {
+            return Err(invalid("the offsets of the records are not consecutive"));
+        }
+        self.judge(&record);
+        self.max_timestamp = self.max_timestamp.max(record.timestamp);
+        self.index += 1;
+        Ok(())
+    }
+
+    fn judge(&mut self, record: &RecordSummary) {
+        let index = self.index;
+        if self.config.compact && !record.has_key {
             let message = format!("Compacted topic cannot accept message without key in topic partition {}.", self.tp);
             self.errors.push(RecordError { index, message });
         } else if self.config.timestamp_type == TimestampType::CreateTime {
-            let marked = header.attributes.timestamp_type() == TimestampType::LogAppendTime;
+            let marked = self.header.attributes.timestamp_type() == TimestampType::LogAppendTime;
             let now = self.params.now_ms;
             let range = now.saturating_sub(self.config.timestamp_before_max_ms)
                 ..=now.saturating_add(self.config.timestamp_after_max_ms);
@@ -216,9 +246,10 @@ impl RecordCheck<'_> {
         }
     }
 
-    fn finish(self) -> Result<(), AppendError> {
+    /// The largest timestamp.
+    fn finish(self) -> Result<i64, AppendError> {
         if self.errors.is_empty() {
-            return Ok(());
+            return Ok(self.max_timestamp);
         }
         let message = match self.bad_timestamp {
             true => "One or more records have been rejected due to invalid timestamp".to_owned(),

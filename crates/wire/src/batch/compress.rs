@@ -89,23 +89,25 @@ pub fn compress(kind: Compression, input: &[u8], level: Option<i32>) -> Result<V
 
 /// Decompresses `input` to at most `limit` bytes. Memory grows with what is actually decoded, never with what a header claims.
 pub fn decompress(kind: Compression, input: &[u8], limit: usize) -> Result<Vec<u8>, BatchError> {
+    // What records usually shrink to; a buffer that grows is copied each time.
+    let expected = input.len().saturating_mul(4);
     let result = match kind {
         Compression::None if input.len() > limit => return Err(BatchError::TooLarge(limit)),
         Compression::None => return Ok(input.to_vec()),
-        Compression::Gzip => read_limited(flate2::read::MultiGzDecoder::new(input), limit),
+        Compression::Gzip => read_limited(flate2::read::MultiGzDecoder::new(input), expected, limit),
         Compression::Snappy => match snappy_decompress(input, limit) {
             Ok(None) => return Err(BatchError::TooLarge(limit)),
             Ok(Some(out)) => Ok(out),
             Err(error) => Err(error),
         },
-        Compression::Lz4 => read_limited(lz4_flex::frame::FrameDecoder::new(input), limit),
+        Compression::Lz4 => read_limited(lz4_flex::frame::FrameDecoder::new(input), expected, limit),
         Compression::Zstd => {
             let decoder = zstd::stream::read::Decoder::new(input).and_then(|mut decoder| {
                 // What zstd levels up to 22 need; a larger window would let a header of a few bytes claim gigabytes.
                 decoder.window_log_max(27)?;
                 Ok(decoder)
             });
-            decoder.and_then(|decoder| read_limited(decoder, limit))
+            decoder.and_then(|decoder| read_limited(decoder, expected, limit))
         }
     };
     match result {
@@ -115,9 +117,9 @@ pub fn decompress(kind: Compression, input: &[u8], limit: usize) -> Result<Vec<u
     }
 }
 
-/// Reads to the end or to one byte past `limit`, so that the caller can tell "too large".
-fn read_limited(reader: impl Read, limit: usize) -> io::Result<Vec<u8>> {
-    let mut out = Vec::new();
+/// `expected`: about how much it will be. Reads to the end or to one byte past `limit`, so that the caller can tell "too large".
+fn read_limited(reader: impl Read, expected: usize, limit: usize) -> io::Result<Vec<u8>> {
+    let mut out = Vec::with_capacity(expected.min(limit));
     reader.take(limit as u64 + 1).read_to_end(&mut out)?;
     Ok(out)
 }

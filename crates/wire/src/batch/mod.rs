@@ -24,7 +24,7 @@ pub use header::{
     clear_log_append_time, peek_size, recompute_crc, set_base_offset, set_leader_epoch, set_log_append_time,
 };
 pub use parsed::Batch;
-pub use records::{Header, Record, Records};
+pub use records::{Header, Record, RecordSummary, Records, Summaries};
 
 /// Bytes of a batch before its records.
 pub const HEADER_LEN: usize = 61;
