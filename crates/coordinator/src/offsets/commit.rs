@@ -21,16 +21,6 @@ const OFFSET_COMMIT_BY_ID: i16 = 10;
 const OFFSET_COMMIT_GROUP_NOT_FOUND: i16 = 9;
 
 pub(crate) fn commit(ctx: &mut Ctx<'_, '_>, caller: &Caller, request: &OffsetCommitRequest) {
-    let by_id = caller.api_version >= OFFSET_COMMIT_BY_ID;
-    let asked = request.topics.iter().map(|topic| {
-        let partitions = topic.partitions.iter().map(|p| AskedPartition {
-            index: p.partition_index,
-            offset: p.committed_offset,
-            leader_epoch: p.committed_leader_epoch,
-            metadata: p.committed_metadata.clone(),
-        });
-        (topic.name.clone(), topic.topic_id, partitions.collect())
-    });
     let commit = Commit {
         group_id: &request.group_id,
         client: OffsetClient {
@@ -50,9 +40,38 @@ pub(crate) fn commit(ctx: &mut Ctx<'_, '_>, caller: &Caller, request: &OffsetCom
             -1 => -1,
             retention_ms => ctx.at.wall_ms.saturating_add(retention_ms),
         },
-        asked: resolve(ctx.env.topics, by_id, asked),
+        asked: asked(ctx.env.topics, caller.api_version, request),
     };
-    let topics = commit.run(ctx).into_iter().map(|topic| {
+    let response = response(commit.run(ctx));
+    ctx.reply(Reply::OffsetCommit(Box::new(response)));
+}
+
+/// The answer to a commit that never reached its group, or that the log did not take: what exists gets the error, the rest the
+/// one that it would have got anyway (C O-1).
+pub fn refused_commit(
+    image: &TopicImage,
+    api_version: i16,
+    request: &OffsetCommitRequest,
+    error: ErrorCode,
+) -> OffsetCommitResponse {
+    response(asked(image, api_version, request).fail(error))
+}
+
+fn asked(image: &TopicImage, api_version: i16, request: &OffsetCommitRequest) -> Asked {
+    let topics = request.topics.iter().map(|topic| {
+        let partitions = topic.partitions.iter().map(|p| AskedPartition {
+            index: p.partition_index,
+            offset: p.committed_offset,
+            leader_epoch: p.committed_leader_epoch,
+            metadata: p.committed_metadata.clone(),
+        });
+        (topic.name.clone(), topic.topic_id, partitions.collect())
+    });
+    resolve(image, api_version >= OFFSET_COMMIT_BY_ID, topics)
+}
+
+fn response(results: Vec<TopicResult>) -> OffsetCommitResponse {
+    let topics = results.into_iter().map(|topic| {
         let partition = |(partition_index, error): (i32, ErrorCode)| OffsetCommitResponsePartition {
             partition_index,
             error_code: error.code(),
@@ -63,8 +82,7 @@ pub(crate) fn commit(ctx: &mut Ctx<'_, '_>, caller: &Caller, request: &OffsetCom
             partitions: topic.partitions.into_iter().map(partition).collect(),
         }
     });
-    let response = OffsetCommitResponse { topics: topics.collect(), ..Default::default() };
-    ctx.reply(Reply::OffsetCommit(Box::new(response)));
+    OffsetCommitResponse { topics: topics.collect(), ..Default::default() }
 }
 
 /// A commit of either kind, its topics looked up.
@@ -83,6 +101,18 @@ pub(super) struct Commit<'a> {
 pub(super) struct Asked {
     pub topics: Vec<AskedTopic>,
     pub unknown: Vec<TopicResult>,
+}
+
+impl Asked {
+    /// Everything that exists gets the error.
+    pub(super) fn fail(self, error: ErrorCode) -> Vec<TopicResult> {
+        let mut results = self.unknown;
+        for topic in &self.topics {
+            let TopicResult { name, id, partitions } = topic.fail(error);
+            add(&mut results, name, id, partitions);
+        }
+        results
+    }
 }
 
 pub(super) struct AskedTopic {

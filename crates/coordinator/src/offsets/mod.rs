@@ -18,6 +18,7 @@ use wire::{KStr, Uuid};
 use crate::map::Map;
 
 pub(crate) use commit::commit;
+pub use commit::refused_commit;
 pub(crate) use delete::{delete, tombstones_of_group};
 pub(crate) use expire::{Soft, expire, refused, topics_deleted};
 pub(crate) use fetch::fetch;

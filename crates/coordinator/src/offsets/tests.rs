@@ -12,7 +12,7 @@ use wire::messages::txn_offset_commit_request::{
 };
 use wire::{ErrorCode, KStr, Uuid};
 
-use super::reaches_group;
+use super::{reaches_group, refused_commit};
 use crate::command::Command;
 use crate::config::BrokerConfig;
 use crate::outcome::Reply;
@@ -566,4 +566,32 @@ fn a_read_waits_for_the_marker_it_shows() {
     bench.make_durable();
     let all = fetched(bench.reply(fetch));
     assert_eq!(all.into_values().collect::<Vec<_>>(), [(9, ErrorCode::None.code())]);
+}
+
+#[test]
+fn o_1_a_commit_that_is_not_taken_still_says_what_does_not_exist() {
+    let bench = bench();
+    let partition = |partition_index| OffsetCommitRequestPartition { partition_index, ..Default::default() };
+    let topic = |name: &str| OffsetCommitRequestTopic {
+        name: text(name),
+        partitions: vec![partition(0), partition(77)],
+        ..Default::default()
+    };
+    let request = OffsetCommitRequest { topics: vec![topic("orders"), topic("nothing")], ..Default::default() };
+    let response = refused_commit(bench.topics(), 9, &request, ErrorCode::NotCoordinator);
+    let codes = response.topics.iter().flat_map(|topic| {
+        topic.partitions.iter().map(|p| (topic.name.as_str(), p.partition_index, ErrorCode::from_code(p.error_code)))
+    });
+    let mut codes: Vec<_> = codes.collect();
+    codes.sort_by_key(|(name, index, _)| (*name, *index));
+    let unknown = ErrorCode::UnknownTopicOrPartition;
+    assert_eq!(
+        codes,
+        [
+            ("nothing", 0, unknown),
+            ("nothing", 77, unknown),
+            ("orders", 0, ErrorCode::NotCoordinator),
+            ("orders", 77, unknown)
+        ]
+    );
 }

@@ -6,7 +6,7 @@ use wire::messages::txn_offset_commit_response::{
 };
 use wire::{ErrorCode, KStr, Uuid};
 
-use super::commit::{Asked, AskedPartition, Commit, TopicResult, add, resolve};
+use super::commit::{Asked, AskedPartition, Commit, TopicResult, resolve};
 use crate::command::Caller;
 use crate::group::OffsetClient;
 use crate::outcome::Reply;
@@ -31,12 +31,7 @@ pub fn refused_by_transaction(
     request: &TxnOffsetCommitRequest,
     error: ErrorCode,
 ) -> TxnOffsetCommitResponse {
-    let asked = asked(image, api_version, request);
-    let mut results = asked.unknown;
-    for topic in &asked.topics {
-        let TopicResult { name, id, partitions } = topic.fail(error);
-        add(&mut results, name, id, partitions);
-    }
+    let results = asked(image, api_version, request).fail(error);
     let topics = results.into_iter().map(|topic| response_topic(api_version, topic));
     TxnOffsetCommitResponse { topics: topics.collect(), ..Default::default() }
 }
