@@ -2,11 +2,12 @@
 //! the answers together. The server's own is asynchronous and bound to connections.
 
 use bytes::Bytes;
-use coordinator::{Caller, Command, Reply};
+use coordinator::offsets::{refused_by_transaction, refused_commit};
+use coordinator::{Caller, Command, Reply, TopicImage};
 use wire::messages::consumer_group_describe_request::ConsumerGroupDescribeRequest;
 use wire::messages::consumer_group_describe_response::ConsumerGroupDescribeResponse;
 use wire::messages::delete_groups_request::DeleteGroupsRequest;
-use wire::messages::delete_groups_response::DeleteGroupsResponse;
+use wire::messages::delete_groups_response::{DeletableGroupResult, DeleteGroupsResponse};
 use wire::messages::describe_groups_request::DescribeGroupsRequest;
 use wire::messages::describe_groups_response::DescribeGroupsResponse;
 use wire::messages::list_groups_request::ListGroupsRequest;
@@ -66,6 +67,27 @@ pub fn commands(api: i16, caller: Caller, body: &Bytes) -> Result<Vec<Command>, 
         93 => vec![Command::StreamsTopologyDescriptionUpdate(caller, Box::new(read(body, version)?))],
         _ => return Err(format!("API {api} is not one of the coordinator")),
     })
+}
+
+/// The body of the response to a request that the coordinator could not serve, where it is more than an error.
+pub fn refused(
+    api: i16,
+    version: i16,
+    body: &Bytes,
+    topics: &TopicImage,
+    error: ErrorCode,
+) -> Option<Result<Bytes, String>> {
+    let refused = |body: &Bytes| match api {
+        8 => write(&refused_commit(topics, version, &read(body, version)?, error), version),
+        28 => write(&refused_by_transaction(topics, version, &read(body, version)?, error), version),
+        _ => {
+            let request: DeleteGroupsRequest = read(body, version)?;
+            let result = |group_id| DeletableGroupResult { group_id, error_code: error.code(), ..Default::default() };
+            let results = request.groups_names.into_iter().map(result).collect();
+            write(&DeleteGroupsResponse { results, ..Default::default() }, version)
+        }
+    };
+    [8, 28, 42].contains(&api).then(|| refused(body))
 }
 
 fn read<M: Message>(body: &Bytes, version: i16) -> Result<M, String> {

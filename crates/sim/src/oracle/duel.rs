@@ -71,6 +71,7 @@ impl Duel<'_> {
         let mut votes = Votes::default();
         let mut housemates = Housemates::default();
         let mut timers = Value::Null;
+        let mut refuses = false;
         let mut report = Report::default();
         while let Some(command) = history.next() {
             let line = command.to_string();
@@ -90,6 +91,7 @@ impl Duel<'_> {
             housemates.follow(&command, &kafka);
             let timers_coincide = timers::coincide(&timers, &kafka["now"]);
             timers.clone_from(&kafka["timers"]);
+            let refused = refuses && known::is_refused(&kafka);
             let (mut parts, mut ends) = (false, false);
             let broken = targets.done().into_iter().map(Difference::of_law);
             for found in compare::answers(&kafka, &answer).into_iter().chain(broken) {
@@ -100,6 +102,7 @@ impl Duel<'_> {
                     votes_are_even,
                     copies_were_shared,
                     timers_coincide,
+                    refuses,
                 };
                 match known::judge(&found, &step, &mut ours) {
                     Verdict::Tolerated(why) => report.tolerated.push(why),
@@ -118,7 +121,11 @@ impl Duel<'_> {
                 report.defects.clear();
                 break;
             }
-            if parts {
+            refuses = (refuses && !refused) || command["op"] == "failNextAppend";
+            if refused && report.defects.is_empty() {
+                parts = true;
+                report.parted.push("C R-6: what a write that the log refuses leaves in memory");
+            } else if parts {
                 // What parted them explains the other differences of this step.
                 report.defects.clear();
             } else if let Some(why) = known::parts_unseen(&command, &kafka, &mut ours) {

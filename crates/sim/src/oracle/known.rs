@@ -29,10 +29,15 @@ pub struct Step<'a> {
     pub copies_were_shared: bool,
     /// Several timers of members fire at one moment of this step.
     pub timers_coincide: bool,
+    /// The log refuses the next write of either.
+    pub refuses: bool,
 }
 
 /// Judges a difference in the answers to one command.
 pub fn judge(found: &Difference, step: &Step<'_>, ours: &mut Session) -> Verdict {
+    if step.refuses && (!found.at.starts_with("response") || step.command["op"] != "request") {
+        return Verdict::Ends("C R-6: what a write that the log refuses leaves in memory");
+    }
     match judge_alone(found, step, ours) {
         Verdict::Defect if step.timers_coincide => {
             Verdict::Parts("timers of one moment fire in the order of a hash table after a restart")
@@ -94,6 +99,9 @@ fn judge_alone(found: &Difference, step: &Step<'_>, ours: &mut Session) -> Verdi
     if command["api"] == 88 && theirs == Some(0) && mine == Some(132) {
         return Verdict::Parts("decision 4: a join with an older topology is refused");
     }
+    if command["api"] == 88 && theirs == Some(111) && mine == Some(0) {
+        return Verdict::Parts("decision 16: an active static member may join again");
+    }
     if command["api"] == 88 && theirs == Some(-1) && mine == Some(0) {
         return Verdict::Parts("decision 11: endpoints while the topology is unresolved");
     }
@@ -119,6 +127,21 @@ fn judge_alone(found: &Difference, step: &Step<'_>, ours: &mut Session) -> Verdi
         );
     }
     Verdict::Defect
+}
+
+/// A write failed, by what the client is told of it (C R-6).
+pub fn is_refused(kafka: &Value) -> bool {
+    fn any(value: &Value) -> bool {
+        match value {
+            Value::Array(elements) => elements.iter().any(any),
+            Value::Object(fields) => fields.iter().any(|(name, value)| match name == "errorCode" {
+                true => matches!(value.as_i64(), Some(15 | 16)),
+                false => any(value),
+            }),
+            _ => false,
+        }
+    }
+    any(&kafka["response"])
 }
 
 /// What makes the two different though no answer has shown it yet.

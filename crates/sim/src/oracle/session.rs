@@ -332,7 +332,12 @@ impl Session {
             Unavailable::Refused(LogError::Refused(code)) => broker::error_of_append(ErrorCode::from_code(*code)),
             Unavailable::Refused(_) => ErrorCode::UnknownServerError,
         };
-        super::failure::response(&self.schemas, api, version, body, error)
+        let Some(schema) = self.schemas.request(api) else { return Value::Null };
+        let refused = codec::encode(schema, version, body).ok().and_then(|bytes| {
+            let bytes = broker::refused(api, version, &bytes.into(), self.bench.topics(), error)?.ok()?;
+            codec::decode(self.schemas.response(api)?, version, &bytes).ok()
+        });
+        refused.unwrap_or_else(|| super::failure::response(&self.schemas, api, version, error))
     }
 
     /// What Kafka answered to the command that comes next. From the first time on, a restart loads Kafka's log.

@@ -37,6 +37,8 @@ pub struct Classic {
     groups: BTreeMap<&'static str, GroupModel>,
     topics: Topics,
     steps: usize,
+    /// The log refuses a write now and then.
+    log_refuses: bool,
     started: usize,
     /// Half of its steps are what a well-behaved client would do, so that groups settle.
     calm: bool,
@@ -48,11 +50,13 @@ impl Classic {
     pub fn new(seed: u64, steps: usize) -> Classic {
         let mut rng = Rng::new(seed);
         let calm = rng.percent(50);
+        let log_refuses = rng.percent(15);
         let mut topics = Topics::new(&TOPICS.map(|(name, _)| name));
         TOPICS.iter().for_each(|(name, partitions)| topics.put(name, *partitions as i32));
         Classic {
             rng,
             calm,
+            log_refuses,
             topics,
             groups: GROUPS.iter().map(|name| (*name, GroupModel::default())).collect(),
             steps,
@@ -392,6 +396,9 @@ impl History for Classic {
         self.started += 1;
         if self.started > self.steps {
             return None;
+        }
+        if self.log_refuses && self.started > 2 && self.rng.percent(4) {
+            return Some(super::failed_append(&mut self.rng));
         }
         Some(match self.started {
             1 => {

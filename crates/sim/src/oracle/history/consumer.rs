@@ -51,6 +51,8 @@ enum Due {
 pub struct Consumer {
     rng: Rng,
     steps: usize,
+    /// The log refuses a write now and then.
+    log_refuses: bool,
     started: usize,
     with_classic: bool,
     /// Members mostly say what they know, so that groups settle.
@@ -75,11 +77,13 @@ impl Consumer {
         };
         let clients = MEMBERS.iter().map(&mut client).collect();
         let calm = rng.percent(50);
+        let log_refuses = rng.percent(15);
         let assignors = rng.weighted(&[(3, &["range"][..]), (3, &["uniform"]), (1, &["range", "uniform"])]);
         let preferred = rng.weighted(&[(1, &["range", "rr"][..]), (1, &["rr", "range"])]);
         Consumer {
             rng,
             steps,
+            log_refuses,
             assignors,
             preferred,
             started: 0,
@@ -499,6 +503,9 @@ impl History for Consumer {
         self.started += 1;
         if self.started > self.steps {
             return None;
+        }
+        if self.log_refuses && self.started > 2 && self.rng.percent(4) {
+            return Some(super::failed_append(&mut self.rng));
         }
         Some(match self.started {
             1 => self.config(),

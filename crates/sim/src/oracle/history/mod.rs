@@ -9,7 +9,10 @@ pub use classic::Classic;
 pub use consumer::Consumer;
 pub use streams::Streams;
 
+use serde_json::{Value, json};
+
 use super::duel::History;
+use crate::rng::Rng;
 
 /// What a history is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,4 +53,10 @@ impl Family {
             Family::Streams => Box::new(Streams::new(seed, steps)),
         }
     }
+}
+
+/// The log refuses the next write (C R-6).
+fn failed_append(rng: &mut Rng) -> Value {
+    let error = rng.pick(&["NOT_ENOUGH_REPLICAS", "NOT_LEADER_OR_FOLLOWER", "REQUEST_TIMED_OUT"]);
+    json!({"op": "failNextAppend", "error": error})
 }

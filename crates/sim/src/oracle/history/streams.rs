@@ -35,6 +35,8 @@ struct Client {
 pub struct Streams {
     rng: Rng,
     steps: usize,
+    /// The log refuses a write now and then.
+    log_refuses: bool,
     started: usize,
     topology: Value,
     topics: Topics,
@@ -61,6 +63,7 @@ impl Streams {
         ]) {
             topics.put(name, partitions);
         }
+        let log_refuses = rng.percent(15);
         let endpoints = rng.percent(20);
         if !endpoints {
             for (name, percent) in [("cl", 30), ("r", 50), ("r2", 50), ("in", 15)] {
@@ -73,6 +76,7 @@ impl Streams {
             topology: topology(variant),
             topics,
             endpoints,
+            log_refuses,
             rng,
             steps,
             started: 0,
@@ -482,6 +486,9 @@ impl History for Streams {
         self.started += 1;
         if self.started > self.steps {
             return None;
+        }
+        if self.log_refuses && self.started > 2 && self.rng.percent(4) {
+            return Some(super::failed_append(&mut self.rng));
         }
         self.lost = false;
         Some(match self.started {
