@@ -1,6 +1,6 @@
 """The two brokers that benchmarks compare: Millstream, and Apache Kafka 4.4 from the harness. Each on a free port of loopback, on
-data of its own, with its default settings but for those that are given to Millstream; the binary is MILLSTREAM or
-target/release/millstream, the harness is HARNESS or beside the checkout."""
+data of its own, with its default settings but for those that are given; the binary is MILLSTREAM or target/release/millstream, the
+harness is HARNESS or beside the checkout."""
 
 import os
 import pathlib
@@ -49,12 +49,11 @@ class Millstream:
 class Kafka:
     name = "Kafka 4.4"
 
-    def __init__(self, folder):
+    def __init__(self, folder, *settings):
         self.port = free_port()
         self.folder = pathlib.Path(folder) / "kafka"
-        started = subprocess.run(
-            ["bash", HARNESS / "kafka.sh", "start", self.folder, str(self.port)], check=True, capture_output=True, text=True
-        )
+        command = ["bash", HARNESS / "kafka.sh", "start", self.folder, str(self.port), *settings]
+        started = subprocess.run(command, check=True, capture_output=True, text=True)
         self.pid = int(started.stdout.split()[-1])
 
     def stop(self):

@@ -15,7 +15,7 @@ use wire::KStr;
 use crate::broker::Broker;
 use crate::clock::Clock;
 use crate::config::{Config, ServerConfig};
-use crate::connection::{Budget, ConnectionLimits, Connections};
+use crate::connection::{Budget, ConnectionCaps, ConnectionLimits, Connections};
 use crate::data::{FetchSessions, FetchWaiters};
 use crate::features::Features;
 use crate::groups::{CreateInternalTopics, CreationOutcome, Groups, World};
@@ -115,6 +115,13 @@ pub async fn start_on(config: ServerConfig, fs: Arc<dyn Fs>) -> Result<RunningSe
         journal,
         shutdown: Shutdown::new(),
     });
+    broker.connections.set_caps(connection_caps(&broker.config.current()));
+    let (connections, current) = (broker.connections.clone(), broker.config.clone());
+    broker.topics.on_change(Arc::new(move |change| {
+        if change.broker_config {
+            connections.set_caps(connection_caps(&current.current()));
+        }
+    }));
     if !groups_loaded || !broker.transactions.loaded(LOAD_PATIENCE).await {
         tracing::info!("groups or transactions are still being loaded");
     }
@@ -246,9 +253,12 @@ fn connection_limits(config: &ServerConfig) -> ConnectionLimits {
         in_flight_bytes: network.queued_max_request_bytes.unwrap_or(default.in_flight_bytes),
         // Ticks of a clock that starts at 0 never get there.
         max_idle_ms: network.connections_max_idle_ms.unwrap_or(u64::MAX >> 8),
-        max_connections: network.max_connections,
-        max_connections_per_ip: network.max_connections_per_ip,
+        connections: connection_caps(config),
     }
+}
+
+fn connection_caps(config: &ServerConfig) -> ConnectionCaps {
+    ConnectionCaps { all: config.network.max_connections, per_ip: config.network.max_connections_per_ip }
 }
 
 async fn bind_all(config: &ServerConfig) -> io::Result<Vec<Bound>> {

@@ -19,6 +19,8 @@ use wire::messages::update_features_request::{FeatureUpdateKey, UpdateFeaturesRe
 const TOPIC: i8 = 2;
 const BROKER: i8 = 4;
 const GROUP: i8 = 32;
+/// What every cluster has (M-11).
+const MIN_INSYNC_REPLICAS: &str = "min.insync.replicas=1(3) [min.insync.replicas=1(3)]";
 
 async fn create(client: &mut Client, name: &str) {
     let topic =
@@ -130,11 +132,36 @@ async fn m_10_values_come_with_their_source_and_the_names_they_fall_back_to() {
     );
     assert_eq!(
         lines(&describe(&mut client, BROKER, "", None).await),
-        ["log.retention.ms=5(3) [log.retention.ms=5(3)]"]
+        ["log.retention.ms=5(3) [log.retention.ms=5(3)]", MIN_INSYNC_REPLICAS]
     );
     let own = describe(&mut client, BROKER, "1", Some(&["log.retention.ms", "num.partitions"])).await;
     let read_only: Vec<_> = own.configs.iter().map(|config| (config.name.as_str(), config.read_only)).collect();
     assert_eq!(read_only, [("log.retention.ms", false), ("num.partitions", true)]);
+}
+
+/// It is given to the cluster at the first start, and never taken away.
+#[tokio::test]
+async fn m_11_min_insync_replicas_always_comes_from_the_cluster() {
+    let broker = TestBroker::start(&[("min.insync.replicas", "2")]).await;
+    let mut client = broker.connect().await;
+    create(&mut client, "a").await;
+    let of_topic = |value| {
+        format!(
+            "min.insync.replicas={value}(3) [min.insync.replicas={value}(3) min.insync.replicas=2(4) min.insync.replicas=1(5)]"
+        )
+    };
+    let key: &[&str] = &["min.insync.replicas"];
+    assert_eq!(lines(&describe(&mut client, TOPIC, "a", Some(key)).await), [of_topic(2)]);
+    altered(&mut client, change(BROKER, "", &[("min.insync.replicas", 0, Some("3"))])).await;
+    assert_eq!(lines(&describe(&mut client, TOPIC, "a", Some(key)).await), [of_topic(3)]);
+    let replaced = legacy::AlterConfigsRequest {
+        resources: vec![legacy::AlterConfigsResource { resource_type: BROKER, ..Default::default() }],
+        ..Default::default()
+    };
+    assert_eq!(client.call(2, &replaced).await.responses[0].error_code, 0);
+    let broker = broker.crash().await;
+    let mut client = broker.connect().await;
+    assert_eq!(lines(&describe(&mut client, TOPIC, "a", Some(key)).await), [of_topic(3)]);
 }
 
 #[tokio::test]
@@ -144,7 +171,10 @@ async fn m_10_an_untouched_topic_shows_37_keys_with_types_and_documentation() {
     create(&mut client, "a").await;
     let result = describe(&mut client, TOPIC, "a", None).await;
     assert_eq!(result.configs.len(), 37);
-    assert!(result.configs.iter().all(|config| config.config_source == 5 && !config.is_sensitive && !config.read_only));
+    for config in &result.configs {
+        let source = if config.name == "min.insync.replicas" { 3 } else { 5 };
+        assert_eq!((config.config_source, config.is_sensitive, config.read_only), (source, false, false), "{config:?}");
+    }
     assert!(result.configs.iter().all(|config| config.documentation.as_ref().is_some_and(|doc| !doc.is_empty())));
     let kind = |name: &str| result.configs.iter().find(|config| config.name == name).expect(name).config_type;
     let kinds = [
@@ -206,7 +236,16 @@ async fn cf_02_bad_changes_are_refused_with_kafkas_codes() {
         (change(BROKER, "7", &[("message.max.bytes", 0, Some("1"))]), 42),
         (change(BROKER, "1", &[("num.partitions", 0, Some("1"))]), 42),
         (change(BROKER, "", &[("message.max.bytes", 2, Some("1"))]), 40),
+        (change(BROKER, "x", &[("message.max.bytes", 2, Some("1"))]), 42),
+        // What is wrong first counts; of a broker all operations are looked at before all keys.
+        (change(TOPIC, "a", &[("retention.ms", 2, Some("1")), ("segment.ms", 9, Some("1"))]), 40),
+        (change(BROKER, "1", &[("log.retention.ms", 2, Some("1")), ("max.connections", 9, Some("1"))]), 42),
+        (change(BROKER, "1", &[("min.insync.replicas", 0, Some("1"))]), 40),
+        (change(BROKER, "", &[("min.insync.replicas", 1, None)]), 40),
         (change(GROUP, "", &[]), 42),
+        (change(GROUP, "g", &[("share.auto.offset.reset", 0, Some("compact"))]), 40),
+        (change(GROUP, "g", &[("share.auto.offset.reset", 0, Some("by_duration:1h"))]), 40),
+        (change(GROUP, "g", &[("share.auto.offset.reset", 0, Some("by_duration:PT1H"))]), 0),
         (change(GROUP, "g", &[("consumer.session.timeout.ms", 0, Some("1"))]), 40),
         (change(GROUP, "g", &[("streams.rack.aware.assignment.tags", 2, Some("a"))]), 40),
         (change(8, "1", &[("kafka", 0, Some("INFO"))]), 40),
@@ -230,7 +269,10 @@ async fn keys_that_nobody_knows_are_kept_and_hidden_but_security_is_refused() {
     let own = describe(&mut client, BROKER, "1", Some(&["what.ever"])).await;
     assert_eq!(lines(&own), ["what.ever=null(2) [what.ever=null(2) what.ever=null(3)]"]);
     assert!(own.configs[0].is_sensitive && own.configs[0].read_only);
-    assert_eq!(lines(&describe(&mut client, BROKER, "", None).await), ["what.ever=null(3) [what.ever=null(3)]"]);
+    assert_eq!(
+        lines(&describe(&mut client, BROKER, "", None).await),
+        [MIN_INSYNC_REPLICAS, "what.ever=null(3) [what.ever=null(3)]"]
+    );
     for key in ["listener.name.plaintext.ssl.keystore.location", "super.users", "sasl.enabled.mechanisms"] {
         assert_eq!(alter(&mut client, vec![change(BROKER, "1", &[(key, 0, Some("x"))])]).await[0].0, 42, "{key}");
     }
@@ -296,7 +338,8 @@ async fn m_13_resources_are_listed_by_type() {
     create(&mut client, "a").await;
     altered(&mut client, change(GROUP, "g", &[("consumer.session.timeout.ms", 0, Some("50000"))])).await;
     let cases: &[(&[i8], i16, &str)] = &[
-        (&[], 0, "g:32 1:4 __consumer_offsets:2 __transaction_state:2 a:2"),
+        (&[], 0, "g:32 1:8 1:4 __consumer_offsets:2 __transaction_state:2 a:2"),
+        (&[8], 0, "1:8"),
         (&[GROUP, BROKER], 0, "g:32 1:4"),
         (&[16], 0, ""),
         (&[TOPIC, 99], 35, ""),

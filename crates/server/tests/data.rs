@@ -74,6 +74,64 @@ async fn l_3_every_version_is_answered_and_has_an_epoch_from_4_on() {
     }
 }
 
+/// L-1: what a version does not know is refused, whatever the partition.
+#[tokio::test]
+async fn l_1_timestamps_of_later_versions_are_refused_first() {
+    let (_broker, mut client) = topic().await;
+    for (timestamp, from) in [(-3, 7), (-4, 8), (-5, 9), (-6, 11)] {
+        for (version, partition, code) in [(from - 1, 0, 35), (from - 1, 9, 35), (from, 0, 0), (from, 9, 3)] {
+            let partition = ListOffsetsPartition { partition_index: partition, current_leader_epoch: -1, timestamp };
+            let described = format!("version {version} {partition:?}");
+            let topic = ListOffsetsTopic { name: KStr::from("t"), partitions: vec![partition] };
+            let request = ListOffsetsRequest { replica_id: -1, topics: vec![topic], ..Default::default() };
+            let answer = client.call(version, &request).await.topics.remove(0).partitions.remove(0);
+            assert_eq!(answer.error_code, code, "{described}");
+        }
+    }
+    assert_eq!(list(&mut client, 11, -7).await.error_code, 35);
+}
+
+/// U-3, U-8: exactly one complete batch of the present format; what comes after it and is none is left out.
+#[tokio::test]
+async fn u_3_a_partition_takes_one_batch() {
+    let (_broker, mut client) = topic().await;
+    let mut batch = BatchBuilder::new();
+    batch.append(1_000, None, Some(b"value"), &[]);
+    let batch = batch.build().expect("a batch").to_vec();
+    let with = |at: usize, byte: u8| {
+        let mut changed = batch.clone();
+        changed[at] = byte;
+        changed
+    };
+    let length = batch[11];
+    let mut next = 0;
+    for (what, records, code, log_start) in [
+        ("one", batch.clone(), 0, 0),
+        ("nothing", Vec::new(), 87, -1),
+        ("a part", batch[..batch.len() - 1].to_vec(), 87, -1),
+        ("less than a header", batch[..16].to_vec(), 87, -1),
+        ("two", [batch.clone(), batch.clone()].concat(), 87, -1),
+        ("one and a part", [&batch[..], &batch[..40]].concat(), 0, 0),
+        ("one and what is no batch", [&batch[..], &[0; 12]].concat(), 2, -1),
+        ("a length below all formats", with(11, 13), 2, -1),
+        ("a length that leaves a byte over", with(11, length - 1), 2, -1),
+        ("an older format", with(16, 1), 87, -1),
+        ("a format that nobody knows", with(16, 3), 2, -1),
+        ("a wrong checksum", with(17, !batch[17]), 2, -1),
+        ("one more", batch.clone(), 0, 0),
+    ] {
+        let partition = PartitionProduceData { index: 0, records: Some(records.into()), ..Default::default() };
+        let topic = TopicProduceData { name: KStr::from("t"), partition_data: vec![partition], ..Default::default() };
+        let request = ProduceRequest { acks: -1, timeout_ms: 1_000, topic_data: vec![topic], ..Default::default() };
+        let answer = client.call(12, &request).await.responses.remove(0).partition_responses.remove(0);
+        let offset = if code == 0 { next } else { -1 };
+        let told = (answer.error_code, answer.base_offset, answer.log_start_offset);
+        assert_eq!(told, (code, offset, log_start), "{what}");
+        next += i64::from(code == 0);
+    }
+    assert_eq!(list(&mut client, 11, LATEST).await.offset, next);
+}
+
 #[tokio::test]
 async fn r_6_who_has_the_answer_to_a_write_finds_it_at_once() {
     let (_broker, mut client) = topic().await;

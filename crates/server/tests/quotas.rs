@@ -119,11 +119,15 @@ async fn bad_quotas_are_refused_and_good_ones_of_the_same_request_are_set() {
         entry(ANNA, &[("producer_byte_rate", Some(f64::NAN))]),
         entry(ANNA, &[("producer_byte_rate", Some(1.5))]),
         entry(ADDRESS, &[("connection_creation_rate", Some(3e9))]),
+        entry(&[("ip", Some("no such address"))], &[("connection_creation_rate", Some(1.0))]),
+        entry(ANNA, &[("producer_byte_rate", Some(1.0)), ("producer_byte_rate", None)]),
     ];
     for bad in bad {
         let good = entry(DEFAULT_USER, rate);
         assert_eq!(alter(&mut client, false, vec![bad.clone(), good]).await, [INVALID_REQUEST, 0], "{bad:?}");
     }
+    // What is not there can be removed, whatever it is.
+    assert_eq!(alter(&mut client, false, vec![entry(ADDRESS, &[("speed", None)])]).await, [0]);
     let set = vec!["user=<default> producer_byte_rate=1".to_owned()];
     assert_eq!(describe(&mut client, &[], false).await, Ok(set), "nothing else");
     for (filter, expected) in [

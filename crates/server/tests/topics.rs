@@ -3,6 +3,9 @@
 mod common;
 
 use common::{Client, TestBroker};
+use wire::messages::alter_partition_reassignments_request::{
+    AlterPartitionReassignmentsRequest, ReassignablePartition, ReassignableTopic,
+};
 use wire::messages::consumer_group_heartbeat_request::ConsumerGroupHeartbeatRequest;
 use wire::messages::create_partitions_request::{
     CreatePartitionsAssignment, CreatePartitionsRequest, CreatePartitionsTopic,
@@ -13,6 +16,7 @@ use wire::messages::create_topics_request::{
 use wire::messages::create_topics_response::CreatableTopicResult;
 use wire::messages::delete_topics_request::{DeleteTopicState, DeleteTopicsRequest};
 use wire::messages::describe_topic_partitions_request::{Cursor, DescribeTopicPartitionsRequest, TopicRequest};
+use wire::messages::elect_leaders_request::ElectLeadersRequest;
 use wire::messages::find_coordinator_request::FindCoordinatorRequest;
 use wire::messages::heartbeat_request::HeartbeatRequest;
 use wire::messages::list_groups_request::ListGroupsRequest;
@@ -177,6 +181,42 @@ async fn ct_01_a_request_names_each_topic_once_and_never_the_metadata_log() {
     assert_eq!(refused.configs, Some(vec![]));
 }
 
+/// M-6, where two things are wrong.
+#[tokio::test]
+async fn m_6_the_number_of_partitions_is_looked_at_before_the_brokers() {
+    let broker = TestBroker::start(QUIET).await;
+    let mut client = broker.connect().await;
+    for (partitions, factor, code) in [(0, 2, 37), (0, 0, 38), (1, 2, 38), (-2, -1, 37)] {
+        let topic = CreatableTopic { replication_factor: factor, ..creatable("a", partitions) };
+        assert_eq!(create(&mut client, 7, vec![topic]).await[0].error_code, code, "{partitions} of factor {factor}");
+    }
+}
+
+#[tokio::test]
+async fn a_partition_has_one_leader_and_one_place() {
+    let broker = TestBroker::start(QUIET).await;
+    let mut client = broker.connect().await;
+    created(&mut client, "a", 1).await;
+    let elected = client.call(2, &ElectLeadersRequest { topic_partitions: None, ..Default::default() }).await;
+    let told: Vec<_> =
+        elected.replica_election_results.iter().map(|r| (r.topic.as_str(), r.partition_result.len())).collect();
+    assert_eq!(told, [("__consumer_offsets", 0), ("__transaction_state", 0), ("a", 0)]);
+    for (name, partition_index, replicas, code) in [
+        ("a", 0, Some(vec![1]), 0),
+        ("a", 0, Some(vec![2]), 39),
+        ("a", 0, None, 85),
+        ("a", 1, None, 3),
+        ("x", 0, None, 3),
+    ] {
+        let partition = ReassignablePartition { partition_index, replicas, ..Default::default() };
+        let described = format!("{name} {partition:?}");
+        let topic = ReassignableTopic { name: name.into(), partitions: vec![partition], ..Default::default() };
+        let request = AlterPartitionReassignmentsRequest { topics: vec![topic], ..Default::default() };
+        let answer = client.call(1, &request).await.responses.remove(0).partitions.remove(0);
+        assert_eq!(answer.error_code, code, "{described}");
+    }
+}
+
 #[tokio::test]
 async fn m_7_a_created_topic_is_told_with_its_counts_and_37_configurations_with_their_source() {
     let broker = TestBroker::start(&[("log.retention.ms", "1000"), ("num.partitions", "2")]).await;
@@ -339,10 +379,12 @@ async fn m_5_partitions_come_in_pages() {
     let cases: Vec<(DescribeTopicPartitionsRequest, &str)> = vec![
         (ask(all, 2, None), "a:0[0, 1] next a 2"),
         (ask(all, 2, Some(("a", 2))), "a:0[2] b:0[0] next c 0"),
-        (ask(all, 2, Some(("c", 0))), "c:0[0, 1] x:3[]"),
+        (ask(all, 2, Some(("c", 0))), "c:0[0, 1] next x 0"),
+        (ask(all, 2, Some(("x", 0))), "x:3[]"),
         (ask(all, 2000, None), "a:0[0, 1, 2] b:0[0] next c 0"),
         (ask(&["a"], 0, None), "a:0[0] next a 1"),
-        (ask(&["a", "a b"], 3, None), "a:0[0, 1, 2] a b:17[]"),
+        (ask(&["a", "a b"], 3, None), "a:0[0, 1, 2] next a b 0"),
+        (ask(&["a", "a b"], 4, None), "a:0[0, 1, 2] a b:17[]"),
         (ask(&["a"], 3, Some(("zzz", 0))), "a:42[]"),
         (ask(&["a"], 3, Some(("a", -1))), "a:42[]"),
         (ask(&[], 2, Some(("b", 0))), "b:0[0] c:0[0] next c 1"),

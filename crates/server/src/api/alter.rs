@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use wire::{ErrorCode, KStr};
+use wire::KStr;
 
 use super::RequestContext;
 use crate::topics::{Alteration, Operation, Refusal, ResourceType};
@@ -80,20 +80,17 @@ fn alteration(wish: &Wish, replace: bool) -> Result<Alteration, Refusal> {
     let Some(kind) = ResourceType::from_code(wish.kind) else {
         return Err(Refusal::invalid_request(format!("Unknown resource type {}", wish.kind)));
     };
-    let operations = wish.keys.iter().map(|key| Ok((key.name.clone(), operation(key, kind)?)));
-    Ok(Alteration { kind, name: wish.name.clone(), operations: operations.collect::<Result<_, Refusal>>()?, replace })
+    let operations = wish.keys.iter().map(|key| (key.name.clone(), operation(key)));
+    Ok(Alteration { kind, name: wish.name.clone(), operations: operations.collect(), replace })
 }
 
-fn operation(key: &WishedKey, kind: ResourceType) -> Result<Operation, Refusal> {
+fn operation(key: &WishedKey) -> Operation {
     let value = key.value.clone().unwrap_or(KStr::EMPTY);
     match key.operation {
-        SET => Ok(Operation::Set(value)),
-        DELETE => Ok(Operation::Delete),
-        APPEND => Ok(Operation::Append(value)),
-        SUBTRACT => Ok(Operation::Subtract(value)),
-        other if kind == ResourceType::Broker => {
-            Err(Refusal::invalid_request(format!("Unknown operations type {other}")))
-        }
-        _ => Err(Refusal::plain(ErrorCode::UnknownServerError)),
+        SET => Operation::Set(value),
+        DELETE => Operation::Delete,
+        APPEND => Operation::Append(value),
+        SUBTRACT => Operation::Subtract(value),
+        other => Operation::Unknown(other),
     }
 }

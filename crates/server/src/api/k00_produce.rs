@@ -6,7 +6,7 @@ use coordinator::Producer;
 use coordinator::txn::TopicPartitions;
 use log::{AppendError, AppendInfo, AppendParams, PartitionLog, VerificationGuard};
 use tokio::sync::oneshot;
-use wire::batch::{Batch, BatchHeader, Compression};
+use wire::batch::{BatchHeader, Compression};
 use wire::messages::produce_request::{PartitionProduceData, ProduceRequest};
 use wire::messages::produce_response::{
     BatchIndexAndErrorMessage, PartitionProduceResponse, ProduceResponse, TopicProduceResponse,
@@ -26,6 +26,12 @@ const ZSTD_FROM: i16 = 7;
 const ABORTABLE_FROM: i16 = 11;
 /// How often the coordinator is asked about a partition whose last transaction is just ending.
 const VERIFICATIONS: usize = 4;
+/// Every format of a batch begins with offset and length, and has its magic at the same place.
+const BATCH_PREFIX: usize = 12;
+const MAGIC_AT: usize = 16;
+const CURRENT_MAGIC: u8 = 2;
+/// Length in the prefix of the shortest batch of any format.
+const SHORTEST_BATCH: usize = 14;
 /// U-10: at most so many bad records are quoted in the message.
 const QUOTED_RECORDS: usize = 3;
 
@@ -229,7 +235,7 @@ fn wait_for_all(mut response: ProduceResponse, written: Vec<(Place, Written)>) -
         for ((topic, partition), waiting) in waits {
             let failed = match waiting.await {
                 Ok(Ok(())) => continue,
-                Ok(Err(error)) => Refusal { code: error.code(), message: Some(error.to_string()), records: Vec::new() },
+                Ok(Err(error)) => Refusal::because(ErrorCode::from_code(error.code()), &error.to_string()),
                 Err(_) => Refusal::code(ErrorCode::NotLeaderOrFollower),
             };
             let answer = &mut response.responses[topic].partition_responses[partition];
@@ -245,11 +251,13 @@ struct Refusal {
     message: Option<String>,
     /// Index and text of each bad record.
     records: Vec<(i32, String)>,
+    /// Where the log begins that refused, -1 if it was not asked.
+    log_start_offset: i64,
 }
 
 impl Refusal {
     fn code(error: ErrorCode) -> Refusal {
-        Refusal { code: error.code(), message: None, records: Vec::new() }
+        Refusal { code: error.code(), message: None, records: Vec::new(), log_start_offset: -1 }
     }
 
     fn because(error: ErrorCode, message: &str) -> Refusal {
@@ -266,7 +274,7 @@ impl Refusal {
             error_code: self.code,
             base_offset: -1,
             log_append_time_ms: -1,
-            log_start_offset: -1,
+            log_start_offset: self.log_start_offset,
             record_errors: self.records.into_iter().map(bad).collect(),
             error_message: self.message.map(KStr::from),
             ..Default::default()
@@ -320,26 +328,42 @@ fn append(cx: &RequestContext<'_>, acks: i16, checked: Checked) -> Result<Writte
     }
 }
 
-/// U-3: what is wrong whatever the partition.
+/// U-3: what is wrong whatever the partition. Yields the one batch, without what comes after it and is none.
 fn check_request(version: i16, records: Option<Bytes>) -> Result<Bytes, Refusal> {
-    let records = records.filter(|records| !records.is_empty()).ok_or_else(|| {
-        Refusal::because(ErrorCode::InvalidRecord, "the request has no record batch for this partition")
-    })?;
-    // A batch that cannot be taken apart is the log's to judge (U-8).
-    let Ok((first, rest)) = Batch::parse_next(&records) else { return Ok(records) };
-    if !rest.is_empty() {
-        return Err(Refusal::because(
-            ErrorCode::InvalidRecord,
-            "a produce request carries exactly one record batch per partition",
-        ));
+    let invalid = |why| Refusal::because(ErrorCode::InvalidRecord, why);
+    let records = records.unwrap_or_default();
+    let size = size_of_next(&records)?
+        .ok_or_else(|| invalid("the request has no complete record batch for this partition"))?;
+    if records[MAGIC_AT] != CURRENT_MAGIC {
+        return Err(invalid("record batches of an older format are not accepted"));
     }
-    if version < ZSTD_FROM && first.header().attributes.compression() == Ok(Compression::Zstd) {
+    let zstd = |header: BatchHeader| header.attributes.compression() == Ok(Compression::Zstd);
+    if version < ZSTD_FROM && BatchHeader::parse(&records).is_ok_and(zstd) {
         return Err(Refusal::because(
             ErrorCode::UnsupportedCompressionType,
             "zstd needs version 7 of produce requests or later",
         ));
     }
-    Ok(records)
+    if size_of_next(&records[size..])?.is_some() {
+        return Err(invalid("a produce request carries exactly one record batch per partition"));
+    }
+    Ok(records.slice(..size))
+}
+
+/// Of the batch that `buf` begins with, if all of it is there. What is inside is the log's to judge (U-8).
+fn size_of_next(buf: &[u8]) -> Result<Option<usize>, Refusal> {
+    let Some(prefix) = buf.first_chunk::<BATCH_PREFIX>() else { return Ok(None) };
+    let damaged = || Refusal::code(ErrorCode::CorruptMessage);
+    let [.., a, b, c, d] = *prefix;
+    let length = usize::try_from(i32::from_be_bytes([a, b, c, d])).map_err(|_| damaged())?;
+    if length < SHORTEST_BATCH {
+        return Err(damaged());
+    }
+    match buf.get(MAGIC_AT) {
+        Some(magic) if *magic > CURRENT_MAGIC => Err(damaged()),
+        Some(_) if buf.len() - BATCH_PREFIX >= length => Ok(Some(BATCH_PREFIX + length)),
+        _ => Ok(None),
+    }
 }
 
 /// U-10: a message where single records are to blame, none where the batch is.
@@ -354,5 +378,15 @@ fn refused(log: &PartitionLog, error: AppendError) -> Refusal {
         AppendError::Storage(error) => tracing::error!("{}: cannot append: {error}", log.topic_partition()),
         error => tracing::debug!("{}: a produce request was refused: {error}", log.topic_partition()),
     }
-    Refusal { code: error.code(), message, records }
+    // Kafka says where the log begins with most of what its log objects to.
+    let log_start_offset = match ErrorCode::from_code(error.code()) {
+        ErrorCode::CorruptMessage
+        | ErrorCode::MessageTooLarge
+        | ErrorCode::RecordListTooLarge
+        | ErrorCode::UnknownTopicOrPartition
+        | ErrorCode::NotLeaderOrFollower
+        | ErrorCode::KafkaStorageError => -1,
+        _ => log.offsets().map_or(-1, |offsets| offsets.log_start),
+    };
+    Refusal { code: error.code(), message, records, log_start_offset }
 }

@@ -40,6 +40,9 @@ pub(crate) async fn handle(
             if twice.contains(&(topic.name.clone(), wanted.partition_index)) {
                 return Err(ErrorCode::InvalidRequest.code());
             }
+            if cx.api_version < known_from(wanted.timestamp) {
+                return Err(ErrorCode::UnsupportedVersion.code());
+            }
             let log = partitions.by_name(&topic.name, wanted.partition_index).map_err(ErrorCode::code)?;
             check_leader_epoch(&log, wanted.current_leader_epoch).map_err(ErrorCode::code)?;
             let commit = match wanted.timestamp {
@@ -53,7 +56,7 @@ pub(crate) async fn handle(
         let mut answers = Vec::with_capacity(begun.len());
         for (wanted, begun) in topic.partitions.iter().zip(begun) {
             let found = match begun {
-                Ok((log, commit)) => find(&log, commit, wanted, cx.api_version, isolation).await,
+                Ok((log, commit)) => find(&log, commit, wanted, isolation).await,
                 Err(error_code) => Err(error_code),
             };
             answers.push(answer(wanted.partition_index, found, cx.api_version));
@@ -74,7 +77,6 @@ async fn find(
     log: &PartitionLog,
     commit: Option<Commit>,
     wanted: &ListOffsetsPartition,
-    version: i16,
     isolation: Isolation,
 ) -> Result<Option<TimestampOffset>, i16> {
     if let Some(commit) = commit {
@@ -82,16 +84,25 @@ async fn find(
     }
     let found = match wanted.timestamp {
         LATEST => end(log, isolation).and_then(|offset| edge(log, offset)),
-        EARLIEST => start(log),
-        EARLIEST_LOCAL if version >= 8 => start(log),
-        MAX_TIMESTAMP if version >= 7 => log.offset_of_max_timestamp(isolation),
+        EARLIEST | EARLIEST_LOCAL => start(log),
+        MAX_TIMESTAMP => log.offset_of_max_timestamp(isolation),
         // Without tiered storage there is nothing of the kind.
-        LATEST_TIERED if version >= 9 => Ok(None),
-        EARLIEST_PENDING_UPLOAD if version >= 11 => Ok(None),
-        timestamp if timestamp >= 0 => log.offset_for_timestamp(timestamp, isolation),
-        _ => return Err(ErrorCode::UnsupportedVersion.code()),
+        LATEST_TIERED | EARLIEST_PENDING_UPLOAD => Ok(None),
+        timestamp => log.offset_for_timestamp(timestamp, isolation),
     };
     found.map_err(|error| error.code())
+}
+
+/// The version of the request in which a timestamp got its meaning (L-1).
+fn known_from(timestamp: i64) -> i16 {
+    match timestamp {
+        EARLIEST_LOCAL => 8,
+        MAX_TIMESTAMP => 7,
+        LATEST_TIERED => 9,
+        EARLIEST_PENDING_UPLOAD => 11,
+        LATEST | EARLIEST | 0.. => 0,
+        _ => i16::MAX,
+    }
 }
 
 ///

@@ -13,8 +13,11 @@ pub(crate) async fn handle(
 ) -> Result<Handled<ElectLeadersResponse>, HandlerError> {
     let state = cx.broker.topics.state();
     let replica_election_results = match request.topic_partitions {
-        // Asked for all, only those whose leader changed are listed: none.
-        None => Vec::new(),
+        // Asked for all, only those partitions are listed whose leader changed: none.
+        None => {
+            let none = |topic: &KStr| ReplicaElectionResult { topic: topic.clone(), partition_result: Vec::new() };
+            state.topics.keys().map(none).collect()
+        }
         Some(topics) => topics.into_iter().map(|topic| elect(&state, topic)).collect(),
     };
     Ok(ElectLeadersResponse { replica_election_results, ..Default::default() }.into())

@@ -39,12 +39,12 @@ fn reassign(state: &State, name: &KStr, partition: &ReassignablePartition, node_
     let Some(topic) = state.topic(name) else {
         return unknown(format!("Unable to find a topic named {name}."));
     };
+    if usize::try_from(partition.partition_index).map_or(true, |number| number >= topic.partitions.len()) {
+        return unknown(format!("Unable to find partition {name}:{}.", partition.partition_index));
+    }
     match &partition.replicas {
         // A reassignment is called off, but there never is one.
         None => Err(Refusal::plain(ErrorCode::NoReassignmentInProgress)),
-        Some(_) if usize::try_from(partition.partition_index).map_or(true, |n| n >= topic.partitions.len()) => {
-            unknown(format!("Unable to find partition {name}:{}.", partition.partition_index))
-        }
         Some(replicas) => check_replicas(replicas, node_id),
     }
 }

@@ -15,7 +15,7 @@ pub(crate) async fn handle(
     request: ListConfigResourcesRequest,
 ) -> Result<Handled<ListConfigResourcesResponse>, HandlerError> {
     // Version 0 lists client metrics only, and there are none.
-    let all = vec![ResourceType::Group as i8, ResourceType::Broker as i8, ResourceType::Topic as i8];
+    let all = vec![ResourceType::Group as i8, BROKER_LOGGER, ResourceType::Broker as i8, ResourceType::Topic as i8];
     let kinds = match request.resource_types {
         _ if cx.api_version == 0 => Vec::new(),
         kinds if kinds.is_empty() => all,
@@ -29,16 +29,17 @@ pub(crate) async fn handle(
     }
     let state = cx.broker.topics.state();
     let mut config_resources = Vec::new();
-    let mut list = |kind: ResourceType, names: Vec<KStr>| {
-        if kinds.contains(&(kind as i8)) {
-            config_resources.extend(
-                names.into_iter().map(|resource_name| ConfigResource { resource_name, resource_type: kind as i8 }),
-            );
+    let mut list = |kind: i8, names: Vec<KStr>| {
+        if kinds.contains(&kind) {
+            config_resources
+                .extend(names.into_iter().map(|resource_name| ConfigResource { resource_name, resource_type: kind }));
         }
     };
+    let this_broker = vec![KStr::from(cx.broker.node_id.to_string())];
     let groups = state.configs.keys().filter(|(kind, _)| *kind == ResourceType::Group);
-    list(ResourceType::Group, groups.map(|(_, name)| name.clone()).collect());
-    list(ResourceType::Broker, vec![KStr::from(cx.broker.node_id.to_string())]);
-    list(ResourceType::Topic, state.topics.keys().cloned().collect());
+    list(ResourceType::Group as i8, groups.map(|(_, name)| name.clone()).collect());
+    list(BROKER_LOGGER, this_broker.clone());
+    list(ResourceType::Broker as i8, this_broker);
+    list(ResourceType::Topic as i8, state.topics.keys().cloned().collect());
     Ok(ListConfigResourcesResponse { config_resources, ..Default::default() }.into())
 }

@@ -51,14 +51,14 @@ fn page(
     let mut topics = Vec::new();
     let mut next_cursor = None;
     for name in names {
-        let Some(topic) = state.topic(name) else {
-            topics.push(unknown(name));
-            continue;
-        };
         if left == 0 {
             next_cursor = Some(Cursor { topic_name: name.clone(), partition_index: 0 });
             break;
         }
+        let Some(topic) = state.topic(name) else {
+            topics.push(unknown(name));
+            continue;
+        };
         let begin = first(name).min(topic.partitions.len());
         let end = (begin + left).min(topic.partitions.len());
         left -= end - begin;

@@ -65,6 +65,7 @@ fn allowed(key: &Key) -> String {
         Check::OneOf(values) | Check::OneOfAnyCase(values) => {
             format!(" One of {}.", values.iter().map(|v| format!("`{v}`")).collect::<Vec<_>>().join(", "))
         }
+        Check::OffsetReset => " `earliest`, `latest` or `by_duration:DURATION`.".to_owned(),
         Check::Anything | Check::NotEmpty | Check::Distinct | Check::Replicas => String::new(),
     }
 }

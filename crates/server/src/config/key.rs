@@ -52,6 +52,8 @@ pub enum Check {
     Distinct,
     /// `*`, or a list of `partition:broker`.
     Replicas,
+    /// `earliest`, `latest`, or `by_duration:` with a duration of ISO 8601.
+    OffsetReset,
 }
 
 /// Whether AlterConfigs may change a broker key, and for whom.

@@ -92,6 +92,13 @@ fn check(key: &Key, value: &Value) -> Result<(), ValueError> {
         }
         (Check::OneOf(allowed), Value::Text(v)) => check_one_of(key, v, allowed),
         (Check::OneOf(allowed), Value::List(list)) => list.iter().try_for_each(|v| check_one_of(key, v, allowed)),
+        (Check::OffsetReset, Value::Text(v)) => {
+            let known = matches!(v.as_str(), "earliest" | "latest");
+            if known || v.strip_prefix("by_duration:").is_some_and(is_duration) {
+                return Ok(());
+            }
+            Err(invalid(key, v, "must be earliest, latest or by_duration:DURATION".to_owned()))
+        }
         (Check::OneOfAnyCase(allowed), Value::Text(v)) => {
             if allowed.iter().any(|a| a.eq_ignore_ascii_case(v)) {
                 return Ok(());
@@ -106,6 +113,13 @@ fn check(key: &Key, value: &Value) -> Result<(), ValueError> {
         (Check::Replicas, Value::List(list)) => check_replicas(key, list),
         _ => Ok(()),
     }
+}
+
+/// Of ISO 8601, as far as its letters go.
+fn is_duration(text: &str) -> bool {
+    text.strip_prefix('P').is_some_and(|rest| {
+        rest.bytes().any(|b| b.is_ascii_digit()) && rest.bytes().all(|b| b.is_ascii_digit() || b".TDHMS".contains(&b))
+    })
 }
 
 fn check_range(key: &Key, value: i64, min: i64, max: i64) -> Result<(), ValueError> {

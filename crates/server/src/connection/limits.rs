@@ -23,10 +23,16 @@ pub struct ConnectionLimits {
     pub in_flight_bytes: usize,
     /// `connections.max.idle.ms`
     pub max_idle_ms: u64,
+    pub connections: ConnectionCaps,
+}
+
+/// How many connections there may be; changed while the broker runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ConnectionCaps {
     /// `max.connections`
-    pub max_connections: usize,
+    pub all: usize,
     /// `max.connections.per.ip`
-    pub max_connections_per_ip: usize,
+    pub per_ip: usize,
 }
 
 impl Default for ConnectionLimits {
@@ -35,8 +41,7 @@ impl Default for ConnectionLimits {
             request_max_bytes: 100 << 20,
             in_flight_bytes: 256 << 20,
             max_idle_ms: 600_000,
-            max_connections: usize::MAX,
-            max_connections_per_ip: usize::MAX,
+            connections: ConnectionCaps { all: usize::MAX, per_ip: usize::MAX },
         }
     }
 }

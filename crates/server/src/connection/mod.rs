@@ -23,7 +23,7 @@ use input::{Frame, Input};
 use output::Output;
 
 pub(crate) use limits::Budget;
-pub use limits::ConnectionLimits;
+pub use limits::{ConnectionCaps, ConnectionLimits};
 pub(crate) use peer::{Advertised, Peer};
 pub(crate) use registry::{Connections, Registration};
 

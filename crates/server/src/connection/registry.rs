@@ -12,7 +12,7 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 
-use super::limits::ConnectionLimits;
+use super::limits::{ConnectionCaps, ConnectionLimits};
 
 /// How often connections are looked at; resolution of every time limit on connections.
 const TICK_MS: u64 = 500;
@@ -116,8 +116,8 @@ struct Entry {
     task: Option<AbortHandle>,
 }
 
-#[derive(Default)]
 struct Entries {
+    caps: ConnectionCaps,
     next: u64,
     by_id: HashMap<u64, Entry>,
     by_ip: HashMap<IpAddr, usize>,
@@ -142,7 +142,14 @@ pub(crate) struct Registration {
 
 impl Connections {
     pub fn new(limits: Arc<ConnectionLimits>) -> Self {
-        Connections { clock: Arc::default(), limits, entries: Arc::default(), left: Arc::default() }
+        let entries = Entries { caps: limits.connections, next: 0, by_id: HashMap::new(), by_ip: HashMap::new() };
+        Connections { clock: Arc::default(), limits, entries: Arc::new(Mutex::new(entries)), left: Arc::default() }
+    }
+
+    /// For connections that are to come: none is closed.
+    pub fn set_caps(&self, caps: ConnectionCaps) {
+        self.lock().caps = caps;
+        self.left.notify_one();
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Entries> {
@@ -156,7 +163,13 @@ impl Connections {
 
     /// Returns when there are fewer than `max.connections`.
     pub async fn room(&self) {
-        while self.len() >= self.limits.max_connections {
+        loop {
+            {
+                let entries = self.lock();
+                if entries.by_id.len() < entries.caps.all {
+                    return;
+                }
+            }
             self.left.notified().await;
         }
     }
@@ -165,11 +178,12 @@ impl Connections {
     pub fn admit(&self, remote: std::net::SocketAddr) -> Result<Registration, &'static str> {
         let ip = remote.ip();
         let mut entries = self.lock();
-        if entries.by_id.len() >= self.limits.max_connections {
+        let caps = entries.caps;
+        if entries.by_id.len() >= caps.all {
             return Err("max.connections");
         }
         let from_ip = entries.by_ip.entry(ip).or_default();
-        if *from_ip >= self.limits.max_connections_per_ip {
+        if *from_ip >= caps.per_ip {
             return Err("max.connections.per.ip");
         }
         *from_ip += 1;
@@ -258,7 +272,8 @@ mod tests {
 
     #[test]
     fn limits_count_open_connections_in_all_and_per_address() {
-        let all = connections(ConnectionLimits { max_connections: 3, max_connections_per_ip: 2, ..Default::default() });
+        let all =
+            connections(ConnectionLimits { connections: ConnectionCaps { all: 3, per_ip: 2 }, ..Default::default() });
         let from = |last: u8| std::net::SocketAddr::from(([127, 0, 0, last], 1000));
         let first = all.admit(from(1)).unwrap();
         let _second = all.admit(from(1)).unwrap();
@@ -268,6 +283,11 @@ mod tests {
         drop(first);
         assert!(all.admit(from(1)).is_ok());
         assert_eq!(all.len(), 2);
+        all.set_caps(ConnectionCaps { all: 2, per_ip: 1 });
+        assert_eq!(all.admit(from(4)).err(), Some("max.connections"), "nobody is sent away");
+        all.set_caps(ConnectionCaps { all: 3, per_ip: 1 });
+        assert_eq!(all.admit(from(2)).err(), Some("max.connections.per.ip"));
+        assert!(all.admit(from(4)).is_ok());
     }
 
     #[test]

@@ -144,7 +144,7 @@ impl FetchSessions {
         let mut partitions = full(request, by_id);
         let mut sessions = self.lock();
         sessions.remove(&request.session_id);
-        if partitions.is_empty() || !make_room(&mut sessions, self.slots, now) {
+        if !make_room(&mut sessions, self.slots, now) {
             return FetchPlan { session_id: 0, incremental: false, partitions };
         }
         let session_id = fresh_id(&sessions);
@@ -346,6 +346,15 @@ mod tests {
         sessions.lock().get_mut(&id).unwrap().epoch = i32::MAX;
         sessions.plan(&request(id, i32::MAX, &[]), 12, now, no_ids).unwrap();
         assert!(sessions.plan(&request(id, 1, &[]), 12, now, no_ids).is_ok());
+    }
+
+    #[test]
+    fn f_11_a_session_may_begin_without_partitions() {
+        let (sessions, now) = (FetchSessions::new(10), Instant::now());
+        let first = sessions.plan(&request(0, 0, &[]), 12, now, no_ids).unwrap();
+        assert!(first.session_id != 0 && !first.incremental);
+        let second = sessions.plan(&request(first.session_id, 1, &[(0, 0)]), 12, now, no_ids).unwrap();
+        assert_eq!((second.session_id, second.partitions.len()), (first.session_id, 1));
     }
 
     #[test]

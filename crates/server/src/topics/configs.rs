@@ -22,6 +22,17 @@ pub(crate) enum Operation {
     Append(KStr),
     /// From a list.
     Subtract(KStr),
+    /// An operation that there is not.
+    Unknown(i8),
+}
+
+impl Operation {
+    fn unknown(&self) -> Option<i8> {
+        match self {
+            Operation::Unknown(code) => Some(*code),
+            _ => None,
+        }
+    }
 }
 
 /// What is done to one resource: all of it or nothing.
@@ -33,6 +44,19 @@ pub(crate) struct Alteration {
     pub operations: Vec<(KStr, Operation)>,
     /// Whatever is not named is deleted (AlterConfigs).
     pub replace: bool,
+}
+
+/// The one key that always has a value for the whole cluster (M-11).
+const MIN_INSYNC_REPLICAS: &str = "min.insync.replicas";
+
+/// The record that gives it its first one, which is that of the configuration file.
+pub(super) fn missing_cluster_default(state: &State, fixed: &Values) -> Option<MetadataRecord> {
+    if state.config(ResourceType::Broker, "").contains_key(MIN_INSYNC_REPLICAS) {
+        return None;
+    }
+    let default = keys::find_broker(MIN_INSYNC_REPLICAS).and_then(|key| key.default).unwrap_or("1");
+    let value = fixed.get(MIN_INSYNC_REPLICAS).map_or(default, String::as_str);
+    Some(config_record(ResourceType::Broker, KStr::EMPTY, MIN_INSYNC_REPLICAS, Some(value)))
 }
 
 impl Topics {
@@ -68,8 +92,19 @@ impl Topics {
 
     /// The records that an alteration comes to, if what results from it is allowed.
     fn plan_alteration(&self, state: &State, alteration: &Alteration) -> Result<Vec<MetadataRecord>, Refusal> {
+        if alteration.kind == ResourceType::Broker {
+            if !alteration.name.is_empty() {
+                check_node_id(&alteration.name, self.node_id)?;
+            }
+            if let Some(code) = alteration.operations.iter().find_map(|(_, operation)| operation.unknown()) {
+                return Err(Refusal::invalid_request(format!("Unknown operations type {code}")));
+            }
+        }
         let current = state.config(alteration.kind, &alteration.name);
-        let mut next = if alteration.replace { Values::new() } else { (*current).clone() };
+        let mut next = (*current).clone();
+        if alteration.replace {
+            next.retain(|name, _| alteration.kind == ResourceType::Broker && name == MIN_INSYNC_REPLICAS);
+        }
         for (name, operation) in &alteration.operations {
             match altered(alteration.kind, name, operation, current.get(name.as_str()))? {
                 Some(value) => next.insert(name.as_str().to_owned(), value),
@@ -117,8 +152,14 @@ impl Topics {
 
     /// Only this broker, or all brokers (the empty name), and only keys that may change while it runs.
     fn check_broker(&self, state: &State, name: &str, alteration: &Alteration, next: &Values) -> Result<(), Refusal> {
-        if !name.is_empty() {
-            check_node_id(name, self.node_id)?;
+        if let Some((_, operation)) = alteration.operations.iter().find(|(key, _)| key == MIN_INSYNC_REPLICAS) {
+            if !name.is_empty() {
+                let why = format!("{MIN_INSYNC_REPLICAS} is altered for the whole cluster, or for a topic");
+                return Err(Refusal::invalid_config(why));
+            }
+            if *operation == Operation::Delete {
+                return Err(Refusal::invalid_config(format!("{MIN_INSYNC_REPLICAS} of the cluster cannot be removed")));
+            }
         }
         let set = alteration.operations.iter().filter(|(_, operation)| *operation != Operation::Delete);
         for (key, _) in set {
@@ -189,6 +230,7 @@ fn altered(
         Operation::Delete => return Ok(None),
         Operation::Append(elements) => (elements, true),
         Operation::Subtract(elements) => (elements, false),
+        Operation::Unknown(_) => return Err(Refusal::plain(ErrorCode::UnknownServerError)),
     };
     let key = splittable(kind, name).ok_or_else(|| {
         let verb = if append { "append" } else { "subtract" };

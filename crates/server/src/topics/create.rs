@@ -227,8 +227,8 @@ fn plan(
     let overrides = overrides(topic)?;
     validate(&overrides, &config.layers).map_err(|error| Refusal::invalid_config(error.to_string()))?;
     let partitions = if topic.assignments.is_empty() {
-        check_factor(topic.replication_factor, config, name)?;
-        match topic.partitions {
+        check_factor(topic.replication_factor)?;
+        let count = match topic.partitions {
             -1 => config.topics.num_partitions,
             count if count > 0 => count,
             _ => {
@@ -237,7 +237,9 @@ fn plan(
                     "Number of partitions was set to an invalid non-positive value.",
                 ));
             }
-        }
+        };
+        check_brokers(topic.replication_factor, config, name)?;
+        count
     } else {
         check_assignments(topic, config, node_id)?;
         topic.assignments.len() as i32
@@ -256,14 +258,18 @@ fn overrides(topic: &NewTopic) -> Result<TopicOverrides, Refusal> {
     Ok(pairs.map(|(key, value)| (key.as_str().to_owned(), value.as_str().to_owned())).collect())
 }
 
-/// One node has one replica (decision 28).
-fn check_factor(factor: i16, config: &ServerConfig, name: &str) -> Result<(), Refusal> {
+fn check_factor(factor: i16) -> Result<(), Refusal> {
     if factor == 0 || factor < -1 {
         return Err(Refusal::new(
             ErrorCode::InvalidReplicationFactor,
             "Replication factor must be larger than 0, or -1 to use the default value.",
         ));
     }
+    Ok(())
+}
+
+/// One node has one replica (decision 28).
+fn check_brokers(factor: i16, config: &ServerConfig, name: &str) -> Result<(), Refusal> {
     let factor = if factor == -1 { config.topics.replication_factor } else { factor.into() };
     if factor <= 1 {
         return Ok(());

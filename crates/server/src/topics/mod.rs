@@ -147,7 +147,7 @@ impl Topics {
         Ok(Arc::new(topics))
     }
 
-    /// The first record of every start: it counts the starts, finalizes features that are new, and syncs what the last run
+    /// The first records of every start: they count the starts, finalize features that are new, and sync what the last run
     /// left unsynced.
     fn begin(&self, mut state: State, removed: &BTreeSet<Uuid>) -> Result<(), MetadataError> {
         let mut records = Vec::new();
@@ -156,6 +156,7 @@ impl Topics {
         next.broker_epoch = epoch;
         records.push(next.producer_ids(self.node_id));
         records.extend(features::missing(&state));
+        records.extend(configs::missing_cluster_default(&state, &self.config.current().layers.fixed));
         for record in &records {
             state.replay(record).map_err(|reason| MetadataError::Damaged { offset: state.offset, reason })?;
         }

@@ -1,6 +1,7 @@
 //! Quotas of clients: kept and shown. They are not enforced: no request is ever throttled (N-5).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::ToSocketAddrs;
 use std::sync::Arc;
 
 use wire::KStr;
@@ -48,7 +49,8 @@ impl Topics {
         validate_only: bool,
     ) -> Result<Vec<Result<(), Refusal>>, Refusal> {
         self.change(move |registry, writer| {
-            let planned: Vec<_> = alterations.iter().map(plan).collect();
+            let state = registry.state();
+            let planned: Vec<_> = alterations.iter().map(|alteration| plan(&state.quotas, alteration)).collect();
             let records: Vec<_> = planned.iter().flatten().flatten().cloned().collect();
             let mut results: Vec<_> = planned.into_iter().map(|planned| planned.map(drop)).collect();
             if !validate_only && !records.is_empty() {
@@ -66,14 +68,25 @@ impl Topics {
     }
 }
 
-fn plan(alteration: &QuotaAlteration) -> Result<Vec<MetadataRecord>, Refusal> {
+fn plan(quotas: &Quotas, alteration: &QuotaAlteration) -> Result<Vec<MetadataRecord>, Refusal> {
     let entity = check_entity(&alteration.entity)?;
     let is_ip = entity.contains_key(IP);
-    let record = |(key, value): &(KStr, Option<f64>)| {
-        check_key(key, *value, is_ip)?;
-        Ok(record(&entity, key, *value))
-    };
-    alteration.values.iter().map(record).collect()
+    let current = |key: &KStr| quotas.get(&entity).and_then(|values| values.get(key)).copied();
+    let mut seen = BTreeSet::new();
+    let mut records = Vec::new();
+    for (key, value) in &alteration.values {
+        if !seen.insert(key) {
+            return Err(Refusal::invalid_request(format!("Duplicate quota key {key}")));
+        }
+        // Whatever has no value can be removed.
+        if let Some(value) = value {
+            check_key(key, *value, is_ip)?;
+        }
+        if *value != current(key) {
+            records.push(record(&entity, key, *value));
+        }
+    }
+    Ok(records)
 }
 
 fn check_entity(sent: &[(KStr, Option<KStr>)]) -> Result<Entity, Refusal> {
@@ -98,10 +111,15 @@ fn check_entity(sent: &[(KStr, Option<KStr>)]) -> Result<Entity, Refusal> {
         let why = "Invalid quota entity combination, IP entity should not be combined with User or ClientId";
         return Err(Refusal::invalid_request(why));
     }
+    if let Some(Some(ip)) = entity.get(IP)
+        && (ip.as_str(), 0).to_socket_addrs().is_err()
+    {
+        return Err(Refusal::invalid_request(format!("{ip} is not a valid IP or resolvable host.")));
+    }
     Ok(entity)
 }
 
-fn check_key(key: &KStr, value: Option<f64>, is_ip: bool) -> Result<(), Refusal> {
+fn check_key(key: &KStr, value: f64, is_ip: bool) -> Result<(), Refusal> {
     let largest_and_whole = match is_ip {
         true => (key == IP_KEY).then_some((f64::from(i32::MAX), true)),
         false => CLIENT_KEYS.iter().find(|(known, _)| key == known).map(|(_, whole)| (i64::MAX as f64, *whole)),
@@ -109,7 +127,6 @@ fn check_key(key: &KStr, value: Option<f64>, is_ip: bool) -> Result<(), Refusal>
     let Some((largest, whole)) = largest_and_whole else {
         return Err(Refusal::invalid_request(format!("Invalid configuration key {key}")));
     };
-    let Some(value) = value else { return Ok(()) };
     if value.is_nan() || value <= 0.0 {
         return Err(Refusal::invalid_request(format!("Quota {key} must be greater than 0")));
     }

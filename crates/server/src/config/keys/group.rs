@@ -27,7 +27,7 @@ keys! {
     SHARE_ASSIGNOR_OFFLOAD_ENABLE = Key::boolean("share.assignor.offload.enable", "true").group().internal()
         .synonyms(&[same("group.share.assignor.offload.enable")])
         .doc("Stored only: there are no share groups here.");
-    SHARE_AUTO_OFFSET_RESET = Key::string("share.auto.offset.reset", "latest").group()
+    SHARE_AUTO_OFFSET_RESET = Key::string("share.auto.offset.reset", "latest").group().check(Check::OffsetReset)
         .doc("Stored only: there are no share groups here.");
     SHARE_DELIVERY_COUNT_LIMIT = Key::int("share.delivery.count.limit", "5").group().at_least(2)
         .synonyms(&[same("group.share.delivery.count.limit")])

@@ -31,9 +31,9 @@ keys! {
         .doc("Bytes of requests that the broker holds at once; connections wait their turn. -1 for a limit by socket.request.max.bytes.");
     CONNECTIONS_MAX_IDLE_MS = Key::long("connections.max.idle.ms", "600000")
         .doc("Connections without traffic for this long are closed; negative for never.");
-    MAX_CONNECTIONS = Key::int("max.connections", "2147483647").at_least(0)
+    MAX_CONNECTIONS = Key::int("max.connections", "2147483647").at_least(0).cluster_wide()
         .doc("Connections to the whole broker; more have to wait.");
-    MAX_CONNECTIONS_PER_IP = Key::int("max.connections.per.ip", "2147483647").at_least(0)
+    MAX_CONNECTIONS_PER_IP = Key::int("max.connections.per.ip", "2147483647").at_least(0).cluster_wide()
         .doc("Connections from one address; more are closed.");
     FETCH_MAX_BYTES = Key::int("fetch.max.bytes", "57671680").at_least(1024)
         .doc("Bytes in one Fetch response, whatever the request allows.");
