@@ -25,7 +25,16 @@ fn unavailable(why: &Unavailable) -> Answer {
 impl World {
     pub(crate) fn reply(&mut self, (call, reply): Answered) -> Result<(), String> {
         match (call, reply) {
-            (Call::Heartbeat { member, flight }, reply) => {
+            (Call::Heartbeat { member, flight, at_ms, due, member_id, epoch }, reply) => {
+                if let Ok(reply) = &reply {
+                    fencing::check(due, &member_id, reply)?;
+                }
+                if let Ok(Reply::StreamsGroupHeartbeat(response)) = &reply
+                    && response.error_code == 0
+                    && epoch >= 0
+                {
+                    self.was_seen(member, &member_id, at_ms);
+                }
                 let answer = match reply {
                     Ok(Reply::StreamsGroupHeartbeat(response)) => Answer::Heartbeat(response),
                     Ok(other) => return Err(format!("a heartbeat was answered with {other:?}")),
@@ -59,6 +68,11 @@ impl World {
     fn send_back(&mut self, member: MemberNo, flight: FlightNo, answer: Answer) {
         self.note_answer(member, &answer);
         self.network.answer(self.now_ms, member, flight, answer, &mut self.rng, &mut self.queue);
+    }
+
+    fn was_seen(&mut self, member: MemberNo, member_id: &KStr, at_ms: u64) {
+        let number = self.group_of(member);
+        self.groups[number].was_seen(member_id, at_ms);
     }
 
     fn check_told(&self, member: MemberNo, answer: &Answer) -> Result<(), String> {
@@ -111,6 +125,9 @@ impl World {
         let group = &mut self.groups[number];
         match reply {
             Reply::ConsumerGroupHeartbeat(response) if response.error_code == 0 => {
+                if generation >= 0 {
+                    group.was_seen(id, at_ms);
+                }
                 let topics = response.assignment.iter().flat_map(|assignment| &assignment.topic_partitions);
                 let tasks: Vec<_> = topics
                     .flat_map(|topic| {

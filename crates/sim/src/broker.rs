@@ -16,6 +16,7 @@ use wire::messages::offset_commit_request::{
 };
 use wire::{KStr, Uuid};
 
+use crate::app;
 use crate::checkers::fencing::Due;
 use crate::checkers::mirror::{Mirrors, Names};
 use crate::event::{FlightNo, MemberNo};
@@ -29,10 +30,8 @@ const MAX_FIRINGS: usize = 10_000;
 /// What an answer belongs to.
 #[derive(Clone, Debug)]
 pub enum Call {
-    Heartbeat {
-        member: MemberNo,
-        flight: FlightNo,
-    },
+    /// Of a stream thread. `due`: what it has to be answered with.
+    Heartbeat { member: MemberNo, flight: FlightNo, at_ms: u64, due: Due, member_id: KStr, epoch: i32 },
     /// Of consumers of both protocols. `due`: what it has to be answered with.
     Request {
         member: MemberNo,
@@ -45,12 +44,7 @@ pub enum Call {
         generation: i32,
     },
     /// `due`: whether it has to be accepted, if that is known.
-    Commit {
-        group_id: KStr,
-        member_id: KStr,
-        due: Option<bool>,
-        offsets: Vec<(KStr, i32, i64)>,
-    },
+    Commit { group_id: KStr, member_id: KStr, due: Option<bool>, offsets: Vec<(KStr, i32, i64)> },
     /// Of an operator.
     Aside,
 }
@@ -142,9 +136,30 @@ impl Broker {
         }
         // What a failed append left behind is read when the coordinator is back.
         if self.is_up() {
+            let assigned = self.mirror.group(&app::group_id()).assignment_epoch;
             self.mirror.read(self.cell.log().entries(), self.cell.log().end(), &self.names)?;
+            self.check_warmups(assigned)?;
         }
         Ok(output)
+    }
+
+    /// Decision 8: an assignment keeps to the limit of its time.
+    fn check_warmups(&self, epoch_before: i32) -> Result<(), String> {
+        let group = self.mirror.group(&app::group_id());
+        let limit = self.config.broker.streams_num_warmup_replicas;
+        match group.assignment_epoch != epoch_before && group.warmups() > limit.max(0) as usize {
+            true => Err(format!("{} warm-ups in assignment {}, of {limit}", group.warmups(), group.assignment_epoch)),
+            false => Ok(()),
+        }
+    }
+
+    pub fn offsets_retention_ms(&self) -> i64 {
+        self.config.broker.offsets_retention_ms
+    }
+
+    /// From now on nothing expires.
+    pub fn keep_offsets(&mut self) {
+        Arc::make_mut(&mut self.config).broker.offsets_retention_ms = i64::MAX / 2;
     }
 
     /// Lets the timers fire that are due.
@@ -172,6 +187,7 @@ impl Broker {
         self.cell.log_mut().make_durable();
         self.cell.durable().deliver();
         self.durable.read(self.cell.log().entries(), self.cell.log().end(), &self.names)?;
+        self.durable.take_losses();
         Ok(Output { answers: self.take_answers(), effects: Vec::new() })
     }
 
@@ -201,6 +217,7 @@ impl Broker {
         self.cell.load(Shard::new(), at, &mut env).map_err(|error| error.to_string())?;
         self.mirror = Mirrors::default();
         self.mirror.read(self.cell.log().entries(), self.cell.log().end(), &self.names)?;
+        self.mirror.take_losses();
         self.durable = self.mirror.clone();
         Ok(())
     }

@@ -1,8 +1,11 @@
 //! The groups of a run, and what checkers know of each.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use wire::KStr;
 
 use crate::checkers::classic::Classic;
+use crate::checkers::mirror::{Deleted, Mirror, Removed};
 use crate::checkers::ownership::Ownership;
 use crate::event::MemberNo;
 use crate::settings::Protocol;
@@ -15,6 +18,10 @@ pub struct GroupOfRun {
     pub protocol: Protocol,
     pub ownership: Ownership,
     pub classic: Classic,
+    /// Members of streams and consumer groups that asked to leave, or that an operator removed.
+    pub left: BTreeSet<KStr>,
+    /// The last sign of life that was accepted of each of their members.
+    seen_ms: BTreeMap<KStr, u64>,
     /// The version of the application, or of the subscription, that is being rolled out.
     pub app_version: i32,
 }
@@ -26,8 +33,34 @@ impl GroupOfRun {
             protocol,
             ownership: Ownership::default(),
             classic: Classic::default(),
+            left: BTreeSet::new(),
+            seen_ms: BTreeMap::new(),
             app_version: 0,
         }
+    }
+
+    /// A heartbeat of the member was accepted.
+    pub fn was_seen(&mut self, member_id: &KStr, at_ms: u64) {
+        self.seen_ms.insert(member_id.clone(), at_ms);
+        self.left.remove(member_id);
+    }
+
+    /// S 2.6, C K-27: a member goes if it left, was replaced, or was silent for its session.
+    ///
+    /// # Errors
+    /// If there is no reason.
+    fn check_removed(&self, removed: &Removed, mirror: &Mirror, now_ms: u64, session_ms: u64) -> Result<(), String> {
+        let Removed { member_id, instance_id, has_other_deadlines } = removed;
+        let mut instances = mirror.members.values().chain(self.classic.members().values());
+        let mut is_taken = |instance_id: &KStr| instances.any(|each| each.as_ref() == Some(instance_id));
+        let goes_on = mirror.members.contains_key(member_id) || self.classic.members().contains_key(member_id);
+        let is_silent = || self.seen_ms.get(member_id).is_none_or(|seen_ms| now_ms >= seen_ms + session_ms);
+        let reason = *has_other_deadlines
+            || goes_on
+            || self.left.contains(member_id)
+            || instance_id.as_ref().is_some_and(&mut is_taken)
+            || is_silent();
+        if reason { Ok(()) } else { Err(format!("{member_id} is removed for no reason")) }
     }
 }
 
@@ -55,6 +88,28 @@ impl World {
                 .classic
                 .is_now(roster, self.now_ms, session_ms, rebalance_ms)
                 .map_err(|broken| format!("group {}: {broken}", group.id))?;
+        }
+        Ok(())
+    }
+
+    /// Looks at members that were removed and offsets that were deleted.
+    pub(crate) fn look_at_losses(&mut self) -> Result<(), String> {
+        let session_ms = self.settings.broker.streams_session_timeout_ms as u64;
+        let expired_ms = self.at().wall_ms - self.broker.offsets_retention_ms();
+        for (group_id, removed, deleted) in self.broker.mirror.take_losses() {
+            let mirror = self.broker.mirror.group(&group_id);
+            let group = self.groups.iter().find(|group| group.id == group_id);
+            for removed in &removed {
+                group.map_or(Ok(()), |group| group.check_removed(removed, mirror, self.now_ms, session_ms))?;
+            }
+            // C E-1, E-4.
+            let is_lost = |each: &&Deleted| {
+                let is_there = self.broker.topics().name_of(&each.topic_id).is_some();
+                is_there && (each.committed_ms > expired_ms || each.is_read)
+            };
+            if let Some(lost) = deleted.iter().find(is_lost) {
+                return Err(format!("group {group_id} lost an offset: {lost:?}"));
+            }
         }
         Ok(())
     }

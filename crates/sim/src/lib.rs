@@ -26,6 +26,7 @@ mod rng;
 pub mod settings;
 mod settling;
 pub mod simulation;
+mod strays;
 mod streams_member;
 mod trace;
 mod world;

@@ -16,7 +16,7 @@ use crate::settings::Weather;
 /// Nobody waits for the answer.
 const NO_FLIGHT: FlightNo = 0;
 
-/// A consumer that joins once more has lost the connection on which the first answer would have come, and with the second join
+/// A member that joins once more has lost the connection on which the first answer would have come, and with the second join
 /// it says that it owns nothing. A heartbeat that is sent again after a loss is no copy: it says everything.
 fn is_join(request: &Request) -> bool {
     match request {
@@ -25,7 +25,8 @@ fn is_join(request: &Request) -> bool {
             Command::ConsumerGroupHeartbeat(_, request) => request.member_epoch == 0,
             _ => false,
         },
-        Request::Heartbeat(_) | Request::Commit { .. } => false,
+        Request::Heartbeat(request) => request.member_epoch == 0,
+        Request::Commit { .. } => false,
     }
 }
 

@@ -17,6 +17,9 @@ impl World {
         let at_ms = self.now_ms + self.rng.between(1, self.settings.operation_ms);
         self.queue.push(at_ms, Event::Operation);
         self.operations += 1;
+        if self.settings.strays > 0 && self.rng.chance(self.settings.strays) {
+            return if self.rng.chance(700) { self.stray_commit() } else { self.stray_heartbeat() };
+        }
         let process = self.rng.index(self.processes.len());
         match self.rng.below(100) {
             0..15 => self.kill(process),
@@ -215,6 +218,9 @@ impl World {
         let holder = group.classic.members().iter().find(|(_, instance)| instance.as_ref() == Some(&instance_id));
         if let Some(member_id) = holder.map(|(member_id, _)| member_id.clone()) {
             group.classic.leaves(&member_id);
+        }
+        if let Some(member_id) = self.broker.mirror.group(&group.id).holder(&instance_id) {
+            group.left.insert(member_id.clone());
         }
         let identity = MemberIdentity { group_instance_id: Some(instance_id), ..MemberIdentity::default() };
         let request =

@@ -85,8 +85,13 @@ pub struct Settings {
     pub old_clients: u64,
     /// Classic consumers are cooperative rather than eager.
     pub cooperative: bool,
+    /// Commits of clients that are behind, in 1000 operations.
+    pub strays: u64,
     pub broker: BrokerConfig,
 }
+
+/// Makes another sequence of chance of a seed.
+const APART: u64 = 0x51_7cc1_b727_220a;
 
 impl Settings {
     pub fn random(rng: &mut Rng, cast: Cast) -> Settings {
@@ -95,6 +100,16 @@ impl Settings {
             settings.vary_consumers(rng);
         }
         settings
+    }
+
+    /// Drawn apart, so that a run that has none of it stays what it was when its seed was noted.
+    pub fn vary_apart(&mut self, seed: u64) {
+        let mut rng = Rng::new(seed ^ APART);
+        self.strays = rng.pick(&[0, 0, 300, 600]);
+        if rng.chance(400) {
+            self.broker.offsets_retention_ms = rng.pick(&[20_000, 120_000]);
+            self.broker.offsets_retention_check_interval_ms = 5_000;
+        }
     }
 
     fn vary_consumers(&mut self, rng: &mut Rng) {
@@ -146,6 +161,7 @@ impl Settings {
             static_members: rng.pick(&[0, 300, 1000]),
             old_clients: rng.pick(&[0, 200, 1000]),
             cooperative: false,
+            strays: 0,
             broker,
         }
     }

@@ -1,6 +1,10 @@
 //! The end of a run: nothing goes wrong any more, the group comes to rest, and keeps silent then.
 
+use std::collections::BTreeMap;
+
 use coordinator::{Command, Reply};
+use wire::messages::offset_fetch_request::OffsetFetchRequestGroup;
+use wire::messages::offset_fetch_response::OffsetFetchResponsePartitions;
 
 use crate::checkers::{convergence, replay};
 use crate::event::Event;
@@ -19,7 +23,8 @@ impl World {
     pub fn settle(&mut self) -> Result<(), String> {
         self.heal()?;
         // What is on its way arrives.
-        self.run_until(self.now_ms + 2 * Weather::STORM.delay_ms)?;
+        // Requests that were lost before are given up and repeated by then: members that only seem to be at rest are heard.
+        self.run_until(self.now_ms + 2 * Weather::STORM.delay_ms + self.settings.request_timeout_ms)?;
         for member in 0..self.members.len() {
             if self.members[member].refresh(self.now_ms) {
                 self.changed(member)?;
@@ -40,8 +45,33 @@ impl World {
         }
         match self.missing()? {
             Some(missing) => Err(format!("the group did not stay at rest: {missing}")),
-            None => replay::check(self.broker.shard(), self.broker.log().entries()),
+            None => self.check_offsets().and_then(|()| replay::check(self.broker.shard(), self.broker.log().entries())),
         }
+    }
+
+    /// What is fetched is what was committed.
+    fn check_offsets(&mut self) -> Result<(), String> {
+        for number in 0..self.groups.len() {
+            let group_id = self.groups[number].id.clone();
+            let group = OffsetFetchRequestGroup { group_id: group_id.clone(), topics: None, ..Default::default() };
+            let command =
+                Command::OffsetFetch { caller: broker::caller(8), group: Box::new(group), require_stable: false };
+            let Reply::OffsetFetch(response) = self.broker.ask(self.at(), command)? else {
+                return Err("no answer to OffsetFetch".to_owned());
+            };
+            let topics = response.topics.iter().flat_map(|topic| {
+                let each = |partition: &OffsetFetchResponsePartitions| {
+                    ((topic.name.clone(), partition.partition_index), partition.committed_offset)
+                };
+                topic.partitions.iter().map(each)
+            });
+            let fetched: BTreeMap<_, _> = topics.collect();
+            let logged = &self.broker.mirror.group(&group_id).offsets;
+            if fetched != *logged {
+                return Err(format!("group {group_id} shows offsets {fetched:?}, the log has {logged:?}"));
+            }
+        }
+        Ok(())
     }
 
     fn run_until(&mut self, until_ms: u64) -> Result<(), String> {
@@ -56,6 +86,7 @@ impl World {
         self.note(format_args!("nothing goes wrong any more"));
         self.healing = true;
         self.network.weather = Weather::FAIR;
+        self.broker.keep_offsets();
         for number in 0..self.processes.len() {
             self.processes[number].restore_rate = 100_000;
             match self.processes[number].state {

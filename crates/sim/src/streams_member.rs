@@ -240,7 +240,8 @@ impl StreamsMember {
             25 | 110 => self.join_again(now_ms),
             // FENCED_INSTANCE_ID, UNRELEASED_INSTANCE_ID: somebody else has the instance id.
             // STREAMS_TOPOLOGY_FENCED: the application was upgraded.
-            code @ (82 | 111 | 132) if code == 132 || self.instance_id.is_some() => {
+            // GROUP_ID_NOT_FOUND: everybody was gone, and so were the offsets; fatal to a client that runs (S 11).
+            code @ (69 | 82 | 111 | 132) if matches!(code, 69 | 132) || self.instance_id.is_some() => {
                 self.give_up_all();
                 self.phase = Phase::Gone(End::Fatal(code));
             }

@@ -48,7 +48,8 @@ pub struct World {
 impl World {
     pub fn new(cast: Cast, seed: u64, print: bool) -> Result<World, String> {
         let mut rng = Rng::new(seed);
-        let settings = Settings::random(&mut rng, cast);
+        let mut settings = Settings::random(&mut rng, cast);
+        settings.vary_apart(seed);
         let mut world = World {
             network: Network::new(settings.weather),
             broker: Broker::new(settings.broker.clone()),
@@ -270,11 +271,17 @@ impl World {
             });
             self.note(format_args!("{id} -> epoch {} owns {owned:?}", request.member_epoch));
         }
-        let sender = &self.members[member];
-        let version = self.processes[sender.process()].api_version;
+        let version = self.processes[self.members[member].process()].api_version;
         let (command, call) = match request {
             Request::Heartbeat(request) => {
-                let call = Call::Heartbeat { member, flight };
+                let number = self.group_of(member);
+                let group = &mut self.groups[number];
+                let due = fencing::due_to_stream(self.broker.mirror.group(&group.id), &request);
+                if request.member_epoch < 0 {
+                    group.left.insert(id.clone());
+                }
+                let (at_ms, epoch) = (self.now_ms, request.member_epoch);
+                let call = Call::Heartbeat { member, flight, at_ms, due, member_id: id, epoch };
                 (Command::StreamsGroupHeartbeat(broker::caller(version), request), call)
             }
             Request::Command(command) => self.request(member, flight, *command),
@@ -288,7 +295,13 @@ impl World {
     }
 
     /// The commit of what a member ran, and whether it has to be accepted; none if no topic of it is left.
-    fn commit(&self, member: MemberNo, epoch: i32, member_id: KStr, mut tasks: Vec<TaskId>) -> Option<(Command, Call)> {
+    pub(crate) fn commit(
+        &self,
+        member: MemberNo,
+        epoch: i32,
+        member_id: KStr,
+        mut tasks: Vec<TaskId>,
+    ) -> Option<(Command, Call)> {
         let sender = &self.members[member];
         let process = &self.processes[sender.process()];
         let version = process.app_version;
@@ -324,17 +337,25 @@ impl World {
     }
 
     /// What a request has to be answered with, as far as checkers can tell when it arrives.
-    fn request(&mut self, member: MemberNo, flight: FlightNo, command: Command) -> (Command, Call) {
+    pub(crate) fn request(&mut self, member: MemberNo, flight: FlightNo, command: Command) -> (Command, Call) {
         let number = self.group_of(member);
         let group = &mut self.groups[number];
         let due = fencing::due(self.broker.mirror.group(&group.id), &group.classic, &command);
         let (member_id, generation) = match &command {
-            Command::ConsumerGroupHeartbeat(_, request) => (request.member_id.clone(), request.member_epoch),
+            Command::ConsumerGroupHeartbeat(_, request) => {
+                if request.member_epoch < 0 {
+                    group.left.insert(request.member_id.clone());
+                }
+                (request.member_id.clone(), request.member_epoch)
+            }
             Command::JoinGroup(_, request) => (request.member_id.clone(), -1),
             Command::SyncGroup(_, request) => (request.member_id.clone(), request.generation_id),
             Command::Heartbeat(_, request) => (request.member_id.clone(), request.generation_id),
             Command::LeaveGroup(_, request) => {
-                request.members.iter().for_each(|identity| group.classic.leaves(&identity.member_id));
+                for identity in &request.members {
+                    group.classic.leaves(&identity.member_id);
+                    group.left.insert(identity.member_id.clone());
+                }
                 (self.members[member].id().clone(), -1)
             }
             _ => (self.members[member].id().clone(), -1),
@@ -345,6 +366,7 @@ impl World {
     /// After every step of the broker: answers go out, effects are carried out, and what comes next is planned.
     pub(crate) fn done(&mut self, output: Output) -> Result<(), String> {
         self.look_at_classic_groups()?;
+        self.look_at_losses()?;
         for answered in output.answers {
             self.reply(answered)?;
         }

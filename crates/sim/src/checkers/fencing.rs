@@ -1,9 +1,10 @@
-//! Fencing (C J-19, H-2, S-3, K-11 to K-13, G-9, G-11): who was replaced, was removed or is behind is refused, with the error
+//! Fencing (S 2.3 to 2.5, C J-19, H-2, S-3, K-11 to K-13, G-9, G-11): who was replaced, was removed or is behind is refused, with the error
 //! that its client knows, and who is in the group with the present epoch or generation is not.
 
 use coordinator::{Command, Reply};
 use wire::KStr;
 use wire::messages::consumer_group_heartbeat_request::ConsumerGroupHeartbeatRequest;
+use wire::messages::streams_group_heartbeat_request::StreamsGroupHeartbeatRequest;
 
 use super::classic::Classic;
 use super::mirror::Mirror;
@@ -48,10 +49,31 @@ pub fn due(mirror: &Mirror, classic: &Classic, command: &Command) -> Due {
     }
 }
 
+/// The same for a member of a streams group.
+pub fn due_to_stream(mirror: &Mirror, request: &StreamsGroupHeartbeatRequest) -> Due {
+    let joins = request.member_epoch == 0;
+    if mirror.group_epoch == 0 {
+        return if joins { Open } else { Refused(69) };
+    }
+    let holder = request.instance_id.as_ref().map(|instance_id| mirror.holder(instance_id));
+    let epoch_of = |member_id: &KStr| mirror.current.get(member_id).map_or(0, |current| current.epoch);
+    match holder {
+        Some(Some(holder)) if *holder != request.member_id => match joins {
+            true if epoch_of(holder) == -2 => Open,
+            true => Refused(111),
+            false => Refused(82),
+        },
+        _ if joins => Open,
+        Some(None) => Refused(25),
+        _ => of_epoch(mirror, &request.member_id, request.member_epoch),
+    }
+}
+
 /// # Errors
 /// If the answer is another one.
 pub fn check(due: Due, member_id: &KStr, reply: &Reply) -> Result<(), String> {
     let code = match reply {
+        Reply::StreamsGroupHeartbeat(response) => response.error_code,
         Reply::ConsumerGroupHeartbeat(response) => response.error_code,
         Reply::Heartbeat(response) => response.error_code,
         Reply::SyncGroup(response) => response.error_code,
@@ -101,7 +123,6 @@ fn consumer_heartbeat(mirror: &Mirror, request: &ConsumerGroupHeartbeatRequest) 
         return if request.member_epoch == 0 { Open } else { Refused(69) };
     }
     let holder = request.instance_id.as_ref().map(|instance_id| mirror.holder(instance_id));
-    let current = mirror.current.get(&request.member_id);
     match request.member_epoch {
         0 => match holder {
             // The place is taken, unless its owner left for now, or speaks the classic protocol.
@@ -114,14 +135,21 @@ fn consumer_heartbeat(mirror: &Mirror, request: &ConsumerGroupHeartbeatRequest) 
             }
             _ => Open,
         },
-        epoch => match (holder, current) {
-            (Some(None), _) => Refused(25),
-            (Some(Some(holder)), _) if *holder != request.member_id => Refused(82),
-            _ if !mirror.members.contains_key(&request.member_id) => Refused(25),
-            _ if epoch < 0 => Accepted,
-            (_, Some(current)) if epoch == current.epoch => Accepted,
-            (_, Some(current)) if epoch > current.epoch || epoch != current.previous_epoch => Refused(110),
-            _ => Open,
+        epoch => match holder {
+            Some(None) => Refused(25),
+            Some(Some(holder)) if *holder != request.member_id => Refused(82),
+            _ => of_epoch(mirror, &request.member_id, epoch),
         },
+    }
+}
+
+/// A heartbeat with the epoch before the present one may be a repeated one; what the member owns decides.
+fn of_epoch(mirror: &Mirror, member_id: &KStr, epoch: i32) -> Due {
+    match mirror.current.get(member_id) {
+        _ if !mirror.members.contains_key(member_id) => Refused(25),
+        _ if epoch < 0 => Accepted,
+        Some(current) if epoch == current.epoch => Accepted,
+        Some(current) if epoch > current.epoch || epoch != current.previous_epoch => Refused(110),
+        _ => Open,
     }
 }

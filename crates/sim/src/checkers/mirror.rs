@@ -29,7 +29,8 @@ pub type Names = BTreeMap<Uuid, KStr>;
 pub struct Current {
     pub epoch: i32,
     pub previous_epoch: i32,
-    pub state: i8,
+    /// It has something to give up, active tasks or copies.
+    pub revokes: bool,
     pub assigned: TaskAssignment,
     /// Since which epoch it has each active task.
     pub active_since: BTreeMap<TaskId, i32>,
@@ -58,6 +59,35 @@ pub struct Mirror {
     pub ever_assigned: BTreeSet<(KStr, i32, Bytes)>,
     /// Committed offsets by topic and partition.
     pub offsets: BTreeMap<(KStr, i32), i64>,
+    /// When each was committed, in milliseconds by the wall clock, and the id of the topic.
+    committed: BTreeMap<(KStr, i32), (i64, Uuid)>,
+    /// What each member of a consumer group reads by name.
+    reads: BTreeMap<KStr, Vec<KStr>>,
+    /// Members whose assignments were deleted while they had something to give up.
+    gone_revoking: BTreeSet<KStr>,
+    removed: Vec<Removed>,
+    deleted: Vec<Deleted>,
+}
+
+/// A member of a streams or consumer group whose record was deleted.
+#[derive(Clone, Debug)]
+pub struct Removed {
+    pub member_id: KStr,
+    pub instance_id: Option<KStr>,
+    /// It spoke the classic protocol, or had something to give up: it has other deadlines than its session.
+    pub has_other_deadlines: bool,
+}
+
+/// An offset whose record was deleted.
+#[derive(Clone, Debug)]
+pub struct Deleted {
+    pub topic: KStr,
+    pub partition: i32,
+    /// Of the topic that it was committed for; another one may have its name now.
+    pub topic_id: Uuid,
+    pub committed_ms: i64,
+    /// Members of a consumer group read the topic.
+    pub is_read: bool,
 }
 
 /// What the log says of all groups.
@@ -105,7 +135,22 @@ impl Mirrors {
     }
 }
 
+impl Mirrors {
+    /// Members that were removed, and offsets that were deleted, since they were asked for last, by group.
+    pub fn take_losses(&mut self) -> Vec<(KStr, Vec<Removed>, Vec<Deleted>)> {
+        let groups = self.groups.iter_mut().filter(|(_, group)| !group.removed.is_empty() || !group.deleted.is_empty());
+        groups
+            .map(|(id, group)| (id.clone(), std::mem::take(&mut group.removed), std::mem::take(&mut group.deleted)))
+            .collect()
+    }
+}
+
 impl Mirror {
+    /// Warm-up copies that the present targets have.
+    pub fn warmups(&self) -> usize {
+        self.targets.values().map(|target| tasks_of(&target.warmup).count()).sum()
+    }
+
     /// The member that has an instance id.
     pub fn holder(&self, instance_id: &KStr) -> Option<&KStr> {
         self.members.iter().find(|(_, instance)| instance.as_ref() == Some(instance_id)).map(|(id, _)| id)
@@ -124,12 +169,17 @@ impl Mirror {
                 if value.classic_member_metadata.is_some() {
                     self.classic_members.insert(key.member_id.clone());
                 }
+                self.reads.insert(key.member_id.clone(), value.subscribed_topic_names);
                 self.members.insert(key.member_id, value.instance_id);
             }
             Record::StreamsMember(StreamsGroupMemberMetadataKey { member_id, .. }, None)
             | Record::ConsumerMember(ConsumerGroupMemberMetadataKey { member_id, .. }, None) => {
-                self.members.remove(&member_id);
-                self.classic_members.remove(&member_id);
+                let spoke_classic = self.classic_members.remove(&member_id);
+                let has_other_deadlines = self.gone_revoking.remove(&member_id) || spoke_classic;
+                self.reads.remove(&member_id);
+                if let Some(instance_id) = self.members.remove(&member_id) {
+                    self.removed.push(Removed { member_id, instance_id, has_other_deadlines });
+                }
             }
             Record::StreamsTargetMetadata(_, value) => {
                 self.assignment_epoch = value.map_or(-1, |value| value.assignment_epoch);
@@ -162,7 +212,8 @@ impl Mirror {
             }
             Record::StreamsCurrentMember(StreamsGroupCurrentMemberAssignmentKey { member_id, .. }, None)
             | Record::ConsumerCurrentMember(ConsumerGroupCurrentMemberAssignmentKey { member_id, .. }, None) => {
-                self.current.remove(&member_id);
+                let current = self.current.remove(&member_id);
+                self.gone_revoking.extend(current.filter(|current| current.revokes).map(|_| member_id));
             }
             Record::GroupMetadata(_, value) => {
                 for member in value.iter().flat_map(|value| &value.members) {
@@ -172,10 +223,22 @@ impl Mirror {
                 self.classic = value;
             }
             Record::OffsetCommit(key, value) => {
+                let at = (key.topic, key.partition);
                 match value {
-                    Some(value) => self.offsets.insert((key.topic, key.partition), value.offset),
-                    None => self.offsets.remove(&(key.topic, key.partition)),
-                };
+                    Some(value) => {
+                        self.committed.insert(at.clone(), (value.commit_timestamp, value.topic_id));
+                        self.offsets.insert(at, value.offset);
+                    }
+                    None => {
+                        self.offsets.remove(&at);
+                        let committed = self.committed.remove(&at);
+                        let is_read = self.reads.values().any(|topics| topics.contains(&at.0));
+                        let (topic, partition) = at;
+                        let deleted =
+                            |(committed_ms, topic_id)| Deleted { topic, partition, topic_id, committed_ms, is_read };
+                        self.deleted.extend(committed.map(deleted));
+                    }
+                }
             }
             _ => {}
         }
@@ -190,6 +253,9 @@ impl Mirror {
                     classic: self.classic.take(),
                     ever_assigned: std::mem::take(&mut self.ever_assigned),
                     offsets: std::mem::take(&mut self.offsets),
+                    committed: std::mem::take(&mut self.committed),
+                    removed: std::mem::take(&mut self.removed),
+                    deleted: std::mem::take(&mut self.deleted),
                     ..Mirror::default()
                 }
             }
@@ -271,7 +337,7 @@ fn current(value: &CurrentValue) -> Current {
     Current {
         epoch: value.member_epoch,
         previous_epoch: value.previous_member_epoch,
-        state: value.state,
+        revokes: value.state == 2,
         assigned: TaskAssignment {
             active: set(&value.active_tasks),
             standby: set(&value.standby_tasks),
@@ -314,7 +380,7 @@ fn consumer_current(value: &ConsumerCurrentValue, names: &Names) -> Current {
     Current {
         epoch: value.member_epoch,
         previous_epoch: value.previous_member_epoch,
-        state: value.state,
+        revokes: value.state == 1,
         assigned: TaskAssignment { active, ..TaskAssignment::default() },
         active_since,
         pending: since(&value.partitions_pending_revocation),
