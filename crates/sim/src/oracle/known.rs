@@ -49,6 +49,9 @@ pub fn judge(found: &Difference, step: &Step<'_>, ours: &mut Session) -> Verdict
 fn judge_alone(found: &Difference, step: &Step<'_>, ours: &mut Session) -> Verdict {
     let Step { command, kafka, .. } = *step;
     let [theirs, mine] = [kafka, step.ours].map(|answer| answer["response"]["errorCode"].as_i64());
+    if command["api"] == 11 && theirs == Some(81) && mine == Some(81) {
+        return Verdict::Ends("C J-6: nobody waits for an id that was turned away; Kafka does until the join timer");
+    }
     if command["api"] == 11 && (theirs == Some(81)) != (mine == Some(81)) {
         return Verdict::Ends(
             "decision 23: in a full group existing members keep their place, static ones that come back, too",

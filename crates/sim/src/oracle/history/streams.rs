@@ -187,8 +187,7 @@ impl Streams {
             13 => join["topology"]["epoch"] = json!(-1),
             14 => join["clientTags"] = json!([{"key": "zone", "value": "a"}, {"key": "zone", "value": "b"}]),
             15 => join["warmupTasks"] = Value::Null,
-            // What a group does not start with, and cannot change to.
-            16 if self.clients.len() > 1 => join["topology"]["epoch"] = json!(2),
+            // What a group cannot change to.
             17 => join["topology"] = topology(self.rng.below(VARIANTS) as usize),
             18 => first(join, "subtopologyId", json!("1")),
             19..26 if self.clients.len() == 1 => join["topology"] = impossible(self.rng.below(3)),

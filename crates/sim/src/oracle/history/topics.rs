@@ -43,10 +43,11 @@ impl Topics {
         self.present.get(name).map_or(0, |(_, partitions)| *partitions)
     }
 
-    /// The id of a topic; some other one if there is no such topic.
+    /// The id of a topic; one of its own that no topic has if there is no such topic.
     pub fn id(&self, name: &Value) -> String {
-        let known = name.as_str().and_then(|name| self.present.get(name));
-        id_text(known.map_or(200, |(id, _)| *id))
+        let name = name.as_str().unwrap_or_default();
+        let place = self.names.iter().position(|known| *known == name).unwrap_or(self.names.len());
+        id_text(self.present.get(name).map_or(200 + place as u8, |(id, _)| *id))
     }
 
     /// The command that makes these the topics.
