@@ -73,7 +73,7 @@ final class Beside {
             while (side.wire.call("FindCoordinator", 4, body).at("/coordinators/0/errorCode").asInt() != 0) Thread.sleep(100);
         }
         // The first producer id is the one that answers have in which there is none.
-        for (Side side : sides) side.wire.call("InitProducerId", 4, Wire.JSON.createObjectNode().putNull("transactionalId"));
+        for (Side side : sides) while (side.wire.call("InitProducerId", 4, Wire.JSON.createObjectNode().putNull("transactionalId")).get("errorCode").asInt() != 0) Thread.sleep(100);
     }
 
     /** False if the brokers differ. */
