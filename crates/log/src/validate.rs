@@ -226,7 +226,7 @@ impl RecordCheck<'_> {
     fn judge(&mut self, record: &RecordSummary) {
         let index = self.index;
         if self.config.compact && !record.has_key {
-            let message = format!("Compacted topic cannot accept message without key in topic partition {}.", self.tp);
+            let message = format!("Compacted topic cannot accept message without key in topic partition {}", self.tp);
             self.errors.push(RecordError { index, message });
         } else if self.config.timestamp_type == TimestampType::CreateTime {
             let marked = self.header.attributes.timestamp_type() == TimestampType::LogAppendTime;

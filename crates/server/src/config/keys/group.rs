@@ -21,7 +21,7 @@ keys! {
         .doc("Stored only: there are no share groups here.");
     DLQ_TOPIC_NAME = Key::string("errors.deadletterqueue.topic.name", "").group()
         .doc("Stored only: there are no share groups here.");
-    SHARE_ASSIGNMENT_INTERVAL_MS = Key::int("share.assignment.interval.ms", "1000").group().at_least(0)
+    SHARE_ASSIGNMENT_INTERVAL_MS = Key::int("share.assignment.interval.ms", "1000").group().check(Check::Between(0, 15000))
         .synonyms(&[same("group.share.assignment.interval.ms")])
         .doc("Stored only: there are no share groups here.");
     SHARE_ASSIGNOR_OFFLOAD_ENABLE = Key::boolean("share.assignor.offload.enable", "true").group().internal()
@@ -29,24 +29,24 @@ keys! {
         .doc("Stored only: there are no share groups here.");
     SHARE_AUTO_OFFSET_RESET = Key::string("share.auto.offset.reset", "latest").group().check(Check::OffsetReset)
         .doc("Stored only: there are no share groups here.");
-    SHARE_DELIVERY_COUNT_LIMIT = Key::int("share.delivery.count.limit", "5").group().at_least(2)
+    SHARE_DELIVERY_COUNT_LIMIT = Key::int("share.delivery.count.limit", "5").group().check(Check::Between(2, 10))
         .synonyms(&[same("group.share.delivery.count.limit")])
         .doc("Stored only: there are no share groups here.");
-    SHARE_HEARTBEAT_INTERVAL_MS = Key::int("share.heartbeat.interval.ms", "5000").group().at_least(1)
+    SHARE_HEARTBEAT_INTERVAL_MS = Key::int("share.heartbeat.interval.ms", "5000").group().check(Check::Between(5000, 15000))
         .synonyms(&[same("group.share.heartbeat.interval.ms")])
         .doc("Stored only: there are no share groups here.");
     SHARE_ISOLATION_LEVEL = Key::string("share.isolation.level", "read_uncommitted").group()
         .check(Check::OneOf(&["read_committed", "read_uncommitted"]))
         .doc("Stored only: there are no share groups here.");
-    SHARE_PARTITION_MAX_RECORD_LOCKS = Key::int("share.partition.max.record.locks", "2000").group().at_least(100)
+    SHARE_PARTITION_MAX_RECORD_LOCKS = Key::int("share.partition.max.record.locks", "2000").group().check(Check::Between(100, 4000))
         .synonyms(&[same("group.share.partition.max.record.locks")])
         .doc("Stored only: there are no share groups here.");
-    SHARE_RECORD_LOCK_DURATION_MS = Key::int("share.record.lock.duration.ms", "30000").group().at_least(1000)
+    SHARE_RECORD_LOCK_DURATION_MS = Key::int("share.record.lock.duration.ms", "30000").group().check(Check::Between(15000, 60000))
         .synonyms(&[same("group.share.record.lock.duration.ms")])
         .doc("Stored only: there are no share groups here.");
     SHARE_RENEW_ACKNOWLEDGE_ENABLE = Key::boolean("share.renew.acknowledge.enable", "true").group()
         .doc("Stored only: there are no share groups here.");
-    SHARE_SESSION_TIMEOUT_MS = Key::int("share.session.timeout.ms", "45000").group().at_least(1)
+    SHARE_SESSION_TIMEOUT_MS = Key::int("share.session.timeout.ms", "45000").group().check(Check::Between(45000, 60000))
         .synonyms(&[same("group.share.session.timeout.ms")])
         .doc("Stored only: there are no share groups here.");
     STREAMS_ACCEPTABLE_RECOVERY_LAG = Key::long("streams.acceptable.recovery.lag", "10000").group().at_least(0).internal()
