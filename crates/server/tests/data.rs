@@ -6,7 +6,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use common::{Client, PATIENCE, TestBroker};
 use wire::KStr;
-use wire::batch::BatchBuilder;
+use wire::batch::{BatchBuilder, Compression};
 use wire::messages::alter_replica_log_dirs_request::{
     AlterReplicaLogDir, AlterReplicaLogDirTopic, AlterReplicaLogDirsRequest,
 };
@@ -16,6 +16,9 @@ use wire::messages::describe_log_dirs_request::DescribeLogDirsRequest;
 use wire::messages::describe_producers_request::{DescribeProducersRequest, TopicRequest};
 use wire::messages::list_offsets_request::{ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic};
 use wire::messages::list_offsets_response::ListOffsetsPartitionResponse;
+use wire::messages::offset_for_leader_epoch_request::{
+    OffsetForLeaderEpochRequest, OffsetForLeaderPartition, OffsetForLeaderTopic,
+};
 use wire::messages::produce_request::{PartitionProduceData, ProduceRequest, TopicProduceData};
 
 const LATEST: i64 = -1;
@@ -45,11 +48,8 @@ async fn produce(client: &mut Client) -> i64 {
 }
 
 async fn produce_batch(client: &mut Client, batch: BatchBuilder) -> i64 {
-    let records = Some(batch.build().expect("a batch"));
-    let partition = PartitionProduceData { index: 0, records, ..Default::default() };
-    let topic = TopicProduceData { name: KStr::from("t"), partition_data: vec![partition], ..Default::default() };
-    let request = ProduceRequest { acks: 1, timeout_ms: 1_000, topic_data: vec![topic], ..Default::default() };
-    let answer = client.call(12, &request).await.responses.remove(0).partition_responses.remove(0);
+    let answer =
+        client.call(12, &produce_request("t", 1, batch)).await.responses.remove(0).partition_responses.remove(0);
     assert_eq!(answer.error_code, 0);
     answer.base_offset
 }
@@ -130,6 +130,63 @@ async fn u_3_a_partition_takes_one_batch() {
         next += i64::from(code == 0);
     }
     assert_eq!(list(&mut client, 11, LATEST).await.offset, next);
+}
+
+/// Of partition `t-0`, or of one of a topic that there is not.
+fn produce_request(topic: &str, acks: i16, records: BatchBuilder) -> ProduceRequest {
+    let records = Some(records.build().expect("a batch"));
+    let partition = PartitionProduceData { index: 0, records, ..Default::default() };
+    let topic = TopicProduceData { name: KStr::copy(topic), partition_data: vec![partition], ..Default::default() };
+    ProduceRequest { acks, timeout_ms: 1_000, topic_data: vec![topic], ..Default::default() }
+}
+
+/// PR-05, U-3: old clients cannot read zstd, so none of them may have written it.
+#[tokio::test]
+async fn pr_05_zstd_needs_version_7() {
+    let (_broker, mut client) = topic().await;
+    for (version, code) in [(3, 76), (6, 76), (7, 0), (12, 0)] {
+        let mut batch = BatchBuilder::new().compression(Compression::Zstd);
+        batch.append(1_000, None, Some(b"value"), &[]);
+        let answer = client.call(version, &produce_request("t", 1, batch)).await;
+        assert_eq!(answer.responses[0].partition_responses[0].error_code, code, "version {version}");
+    }
+}
+
+/// PR-07, U-6: whoever wants no answer gets none, and learns of a failure by the end of the connection.
+#[tokio::test]
+async fn pr_07_without_acks_only_the_connection_tells() {
+    let (broker, mut client) = topic().await;
+    let batch = || {
+        let mut batch = BatchBuilder::new();
+        batch.append(1_000, None, Some(b"value"), &[]);
+        batch
+    };
+    client.send(12, &produce_request("t", 0, batch())).await;
+    // The next answer is that to the next request.
+    let started = Instant::now();
+    while list(&mut client, 11, LATEST).await.offset != 1 {
+        assert!(started.elapsed() < PATIENCE, "the record never comes");
+    }
+    client.send(12, &produce_request("none", 0, batch())).await;
+    assert!(client.is_closed().await);
+    assert_eq!(list(&mut broker.connect().await, 11, LATEST).await.offset, 1);
+}
+
+/// OE-01.
+#[tokio::test]
+async fn oe_01_the_end_of_a_leader_epoch() {
+    let (_broker, mut client) = topic().await;
+    produce(&mut client).await;
+    for (leader_epoch, current_leader_epoch, code, epoch, end) in
+        [(0, -1, 0, 0, 1), (1, -1, 0, -1, -1), (-1, -1, 0, -1, -1), (0, 0, 0, 0, 1), (0, 5, 75, -1, -1)]
+    {
+        let partition = OffsetForLeaderPartition { partition: 0, current_leader_epoch, leader_epoch };
+        let topic = OffsetForLeaderTopic { topic: "t".into(), partitions: vec![partition] };
+        let request = OffsetForLeaderEpochRequest { replica_id: -1, topics: vec![topic] };
+        let answer = client.call(4, &request).await.topics.remove(0).partitions.remove(0);
+        let told = (answer.error_code, answer.leader_epoch, answer.end_offset);
+        assert_eq!(told, (code, epoch, end), "epoch {leader_epoch}, current {current_leader_epoch}");
+    }
 }
 
 #[tokio::test]
