@@ -38,6 +38,10 @@ pub fn judge(found: &Difference, step: &Step<'_>, ours: &mut Session) -> Verdict
     if step.refuses && (!found.at.starts_with("response") || step.command["op"] != "request") {
         return Verdict::Ends("C R-6: what a write that the log refuses leaves in memory");
     }
+    let is_error = step.kafka["response"]["errorCode"].as_i64().is_some_and(|code| code != 0);
+    if step.refuses && is_error && is_refused(step.ours) {
+        return Verdict::Ends("C R-6: what is refused for other reasons Kafka answers before it knows of the log");
+    }
     match judge_alone(found, step, ours) {
         Verdict::Defect if step.timers_coincide => {
             Verdict::Parts("timers of one moment fire in the order of a hash table after a restart")
@@ -102,7 +106,8 @@ fn judge_alone(found: &Difference, step: &Step<'_>, ours: &mut Session) -> Verdi
     if command["api"] == 88 && theirs == Some(0) && mine == Some(132) {
         return Verdict::Parts("decision 4: a join with an older topology is refused");
     }
-    if command["api"] == 88 && theirs == Some(111) && mine == Some(0) {
+    // Once it is let in, it may have a tag twice, which both answer so.
+    if command["api"] == 88 && theirs == Some(111) && matches!(mine, Some(0 | -1)) {
         return Verdict::Parts("decision 16: an active static member may join again");
     }
     if command["api"] == 88 && theirs == Some(-1) && mine == Some(0) {
