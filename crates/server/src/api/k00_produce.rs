@@ -6,7 +6,7 @@ use coordinator::Producer;
 use coordinator::txn::TopicPartitions;
 use log::{AppendError, AppendInfo, AppendParams, PartitionLog, VerificationGuard};
 use tokio::sync::oneshot;
-use wire::batch::{BatchHeader, Compression};
+use wire::batch::{BatchError, BatchHeader, Compression, MAGIC, field, peek_size};
 use wire::messages::produce_request::{PartitionProduceData, ProduceRequest};
 use wire::messages::produce_response::{
     BatchIndexAndErrorMessage, PartitionProduceResponse, ProduceResponse, TopicProduceResponse,
@@ -26,12 +26,6 @@ const ZSTD_FROM: i16 = 7;
 const ABORTABLE_FROM: i16 = 11;
 /// How often the coordinator is asked about a partition whose last transaction is just ending.
 const VERIFICATIONS: usize = 4;
-/// Every format of a batch begins with offset and length, and has its magic at the same place.
-const BATCH_PREFIX: usize = 12;
-const MAGIC_AT: usize = 16;
-const CURRENT_MAGIC: u8 = 2;
-/// Length in the prefix of the shortest batch of any format.
-const SHORTEST_BATCH: usize = 14;
 /// U-10: at most so many bad records are quoted in the message.
 const QUOTED_RECORDS: usize = 3;
 
@@ -334,7 +328,7 @@ fn check_request(version: i16, records: Option<Bytes>) -> Result<Bytes, Refusal>
     let records = records.unwrap_or_default();
     let size = size_of_next(&records)?
         .ok_or_else(|| invalid("the request has no complete record batch for this partition"))?;
-    if records[MAGIC_AT] != CURRENT_MAGIC {
+    if records[field::MAGIC] as i8 != MAGIC {
         return Err(invalid("record batches of an older format are not accepted"));
     }
     let zstd = |header: BatchHeader| header.attributes.compression() == Ok(Compression::Zstd);
@@ -352,16 +346,16 @@ fn check_request(version: i16, records: Option<Bytes>) -> Result<Bytes, Refusal>
 
 /// Of the batch that `buf` begins with, if all of it is there. What is inside is the log's to judge (U-8).
 fn size_of_next(buf: &[u8]) -> Result<Option<usize>, Refusal> {
-    let Some(prefix) = buf.first_chunk::<BATCH_PREFIX>() else { return Ok(None) };
     let damaged = || Refusal::code(ErrorCode::CorruptMessage);
-    let [.., a, b, c, d] = *prefix;
-    let length = usize::try_from(i32::from_be_bytes([a, b, c, d])).map_err(|_| damaged())?;
-    if length < SHORTEST_BATCH {
-        return Err(damaged());
-    }
-    match buf.get(MAGIC_AT) {
-        Some(magic) if *magic > CURRENT_MAGIC => Err(damaged()),
-        Some(_) if buf.len() - BATCH_PREFIX >= length => Ok(Some(BATCH_PREFIX + length)),
+    let size = match peek_size(buf) {
+        Ok(size) => size,
+        Err(BatchError::Incomplete { .. }) => return Ok(None),
+        Err(_) => return Err(damaged()),
+    };
+    // Every format has its magic at the same place.
+    match buf.get(field::MAGIC) {
+        Some(magic) if !(0..=MAGIC).contains(&(*magic as i8)) => Err(damaged()),
+        Some(_) if buf.len() >= size => Ok(Some(size)),
         _ => Ok(None),
     }
 }
