@@ -95,6 +95,7 @@ pub async fn start_on(config: ServerConfig, fs: Arc<dyn Fs>) -> Result<RunningSe
     let fetch_waiters = Arc::<FetchWaiters>::default();
     let waiters = fetch_waiters.clone();
     log_events.subscribe(Arc::new(move |partition, _| waiters.wake(partition)));
+    let caps = connection_caps(&config.current());
     let broker = Arc::new(Broker {
         node_id,
         cluster_id: KStr::from(logs.cluster_id().to_owned()),
@@ -109,13 +110,12 @@ pub async fn start_on(config: ServerConfig, fs: Arc<dyn Fs>) -> Result<RunningSe
         fetch_sessions: FetchSessions::new(fetch_session_slots),
         fetch_waiters,
         budget: Budget::new(&limits),
-        connections: Connections::new(limits.clone()),
+        connections: Connections::new(limits.clone(), caps),
         limits,
         metrics,
         journal,
         shutdown: Shutdown::new(),
     });
-    broker.connections.set_caps(connection_caps(&broker.config.current()));
     let (connections, current) = (broker.connections.clone(), broker.config.clone());
     broker.topics.on_change(Arc::new(move |change| {
         if change.broker_config {
@@ -253,7 +253,6 @@ fn connection_limits(config: &ServerConfig) -> ConnectionLimits {
         in_flight_bytes: network.queued_max_request_bytes.unwrap_or(default.in_flight_bytes),
         // Ticks of a clock that starts at 0 never get there.
         max_idle_ms: network.connections_max_idle_ms.unwrap_or(u64::MAX >> 8),
-        connections: connection_caps(config),
     }
 }
 

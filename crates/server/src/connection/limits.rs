@@ -23,7 +23,6 @@ pub struct ConnectionLimits {
     pub in_flight_bytes: usize,
     /// `connections.max.idle.ms`
     pub max_idle_ms: u64,
-    pub connections: ConnectionCaps,
 }
 
 /// How many connections there may be; changed while the broker runs.
@@ -37,12 +36,7 @@ pub struct ConnectionCaps {
 
 impl Default for ConnectionLimits {
     fn default() -> Self {
-        ConnectionLimits {
-            request_max_bytes: 100 << 20,
-            in_flight_bytes: 256 << 20,
-            max_idle_ms: 600_000,
-            connections: ConnectionCaps { all: usize::MAX, per_ip: usize::MAX },
-        }
+        ConnectionLimits { request_max_bytes: 100 << 20, in_flight_bytes: 256 << 20, max_idle_ms: 600_000 }
     }
 }
 

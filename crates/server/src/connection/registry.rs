@@ -141,8 +141,8 @@ pub(crate) struct Registration {
 }
 
 impl Connections {
-    pub fn new(limits: Arc<ConnectionLimits>) -> Self {
-        let entries = Entries { caps: limits.connections, next: 0, by_id: HashMap::new(), by_ip: HashMap::new() };
+    pub fn new(limits: Arc<ConnectionLimits>, caps: ConnectionCaps) -> Self {
+        let entries = Entries { caps, next: 0, by_id: HashMap::new(), by_ip: HashMap::new() };
         Connections { clock: Arc::default(), limits, entries: Arc::new(Mutex::new(entries)), left: Arc::default() }
     }
 
@@ -262,8 +262,8 @@ impl Drop for Registration {
 mod tests {
     use super::*;
 
-    fn connections(limits: ConnectionLimits) -> Connections {
-        Connections::new(Arc::new(limits))
+    fn connections(limits: ConnectionLimits, caps: ConnectionCaps) -> Connections {
+        Connections::new(Arc::new(limits), caps)
     }
 
     fn pass(connections: &Connections, ms: u64) {
@@ -272,8 +272,7 @@ mod tests {
 
     #[test]
     fn limits_count_open_connections_in_all_and_per_address() {
-        let all =
-            connections(ConnectionLimits { connections: ConnectionCaps { all: 3, per_ip: 2 }, ..Default::default() });
+        let all = connections(ConnectionLimits::default(), ConnectionCaps { all: 3, per_ip: 2 });
         let from = |last: u8| std::net::SocketAddr::from(([127, 0, 0, last], 1000));
         let first = all.admit(from(1)).unwrap();
         let _second = all.admit(from(1)).unwrap();
@@ -292,7 +291,8 @@ mod tests {
 
     #[test]
     fn each_state_has_its_own_time() {
-        let all = connections(ConnectionLimits { max_idle_ms: 10_000, ..Default::default() });
+        let caps = ConnectionCaps { all: 1, per_ip: 1 };
+        let all = connections(ConnectionLimits { max_idle_ms: 10_000, ..Default::default() }, caps);
         let registration = all.admit(std::net::SocketAddr::from(([127, 0, 0, 1], 1000))).unwrap();
         let tracked = &registration.tracked;
         pass(&all, 9_000);
