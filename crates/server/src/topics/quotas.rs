@@ -1,7 +1,6 @@
 //! Quotas of clients: kept and shown. They are not enforced: no request is ever throttled (N-5).
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::ToSocketAddrs;
 use std::sync::Arc;
 
 use wire::KStr;
@@ -48,9 +47,12 @@ impl Topics {
         alterations: Vec<QuotaAlteration>,
         validate_only: bool,
     ) -> Result<Vec<Result<(), Refusal>>, Refusal> {
+        // Names may be long in coming: not while nobody else can change anything.
+        let unknown = unknown_hosts(&alterations).await;
         self.change(move |registry, writer| {
             let state = registry.state();
-            let planned: Vec<_> = alterations.iter().map(|alteration| plan(&state.quotas, alteration)).collect();
+            let planned: Vec<_> =
+                alterations.iter().map(|alteration| plan(&state.quotas, &unknown, alteration)).collect();
             let records: Vec<_> = planned.iter().flatten().flatten().cloned().collect();
             let mut results: Vec<_> = planned.into_iter().map(|planned| planned.map(drop)).collect();
             if !validate_only && !records.is_empty() {
@@ -68,8 +70,30 @@ impl Topics {
     }
 }
 
-fn plan(quotas: &Quotas, alteration: &QuotaAlteration) -> Result<Vec<MetadataRecord>, Refusal> {
+/// The hosts among the entities that are no address and have none.
+async fn unknown_hosts(alterations: &[QuotaAlteration]) -> BTreeSet<KStr> {
+    let named = alterations.iter().flat_map(|alteration| &alteration.entity);
+    let hosts: BTreeSet<&KStr> = named.filter(|(kind, _)| kind == IP).filter_map(|(_, name)| name.as_ref()).collect();
+    let mut unknown = BTreeSet::new();
+    for host in hosts {
+        if tokio::net::lookup_host((host.as_str(), 0)).await.is_err() {
+            unknown.insert(host.to_owned_detached());
+        }
+    }
+    unknown
+}
+
+fn plan(
+    quotas: &Quotas,
+    unknown: &BTreeSet<KStr>,
+    alteration: &QuotaAlteration,
+) -> Result<Vec<MetadataRecord>, Refusal> {
     let entity = check_entity(&alteration.entity)?;
+    if let Some(Some(ip)) = entity.get(IP)
+        && unknown.contains(ip)
+    {
+        return Err(Refusal::invalid_request(format!("{ip} is not a valid IP or resolvable host.")));
+    }
     let is_ip = entity.contains_key(IP);
     let current = |key: &KStr| quotas.get(&entity).and_then(|values| values.get(key)).copied();
     let mut seen = BTreeSet::new();
@@ -110,11 +134,6 @@ fn check_entity(sent: &[(KStr, Option<KStr>)]) -> Result<Entity, Refusal> {
     if entity.contains_key(IP) && entity.len() > 1 {
         let why = "Invalid quota entity combination, IP entity should not be combined with User or ClientId";
         return Err(Refusal::invalid_request(why));
-    }
-    if let Some(Some(ip)) = entity.get(IP)
-        && (ip.as_str(), 0).to_socket_addrs().is_err()
-    {
-        return Err(Refusal::invalid_request(format!("{ip} is not a valid IP or resolvable host.")));
     }
     Ok(entity)
 }
