@@ -1,7 +1,6 @@
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.*;
 import org.apache.kafka.common.message.ApiMessageType;
-import org.apache.kafka.common.message.ProduceRequestData;
 import org.apache.kafka.common.errors.UnsupportedVersionException;
 
 import java.io.EOFException;
